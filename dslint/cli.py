@@ -1,0 +1,271 @@
+"""The command line.
+
+Each command imports what it needs when it runs, so that `--help` and `--version` cost next to nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NoReturn
+
+from dslint import __version__
+
+if TYPE_CHECKING:
+    from dslint.lint import Report
+    from dslint.rulebook.rule import Rule
+    from dslint.runs.gpus import Gpu
+    from dslint.runs.run import Options
+
+FINE, FOUND, FAILED = 0, 1, 2
+"""Exit codes: nothing to complain about; findings; the job could not be done."""
+
+EXIT_CODES = """\
+exit codes:
+  0  nothing at or above --fail-on
+  1  findings at or above --fail-on
+  2  the job could not be done: a bad option, a file that can't be read, an internal error
+"""
+
+
+class UsageError(Exception):
+    """An option that can't be used; the message says why."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs a command and returns its exit code."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if options.command is None:
+        parser.print_help()
+        return FAILED
+    try:
+        return int(options.run(options))
+    except UsageError as error:
+        print(f"dslint: {error}", file=sys.stderr)
+        return FAILED
+    except BrokenPipeError:
+        # The reader went away (`dslint … | head`); there is nobody left to tell.
+        sys.stdout = None  # type: ignore[assignment]
+        return FAILED
+    except KeyboardInterrupt:
+        return 130
+    except Exception as error:  # the last resort: a traceback helps nobody who lints a config
+        return _internal_error(error)
+
+
+def _internal_error(error: Exception) -> int:
+    from dslint.rulebook.loader import RuleError
+
+    if isinstance(error, RuleError):
+        print(f"dslint: {error}", file=sys.stderr)
+        return FAILED
+    import os
+    import traceback
+
+    print(f"dslint: internal error: {type(error).__name__}: {error}", file=sys.stderr)
+    if os.environ.get("DSLINT_DEBUG"):
+        traceback.print_exc()
+    else:
+        print("This is a bug of dslint. Set DSLINT_DEBUG=1 for the traceback and please report it.", file=sys.stderr)
+    return FAILED
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse, with the exit code and the tone of the rest."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(FAILED, f"dslint: {message}\nTry '{self.prog} --help'.\n")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="dslint",
+        description="Finds mistakes in DeepSpeed training runs before they cost GPU hours.",
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"dslint {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    _add_check(commands)
+    explain = commands.add_parser("explain", help="what a rule says, and why")
+    explain.add_argument("code", metavar="CODE", help="code or name of a rule: DS201, batch-size-mismatch")
+    explain.set_defaults(run=_explain)
+    rules = commands.add_parser("rules", help="list all rules")
+    rules.add_argument("--format", choices=["text", "json"], default="text")
+    rules.set_defaults(run=_rules)
+    schema = commands.add_parser("schema", help="print the JSON Schema of the DeepSpeed config")
+    schema.add_argument("--deepspeed", metavar="VERSION", help="the DeepSpeed release (default: the newest known)")
+    schema.set_defaults(run=_schema)
+    return parser
+
+
+def _add_check(commands: argparse._SubParsersAction[_Parser]) -> None:  # type: ignore[type-var]
+    check = commands.add_parser(
+        "check",
+        help="check files and folders",
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    check.add_argument(
+        "paths", nargs="*", default=["."], metavar="PATH", help="files or folders (default: this folder; - is stdin)"
+    )
+    run = check.add_argument_group("what the files can't say")
+    run.add_argument("--gpus", type=_count, metavar="N", help="GPUs a node, one rank each")
+    run.add_argument("--nodes", type=_count, metavar="N", help="number of nodes")
+    run.add_argument(
+        "--gpu", metavar="NAME", help="type of GPU: h100, a100-80g, v100, p3.2xlarge, ...; auto asks nvidia-smi"
+    )
+    run.add_argument("--deepspeed", metavar="VERSION", help="the DeepSpeed release that will train")
+    run.add_argument(
+        "--loader",
+        choices=["hf", "deepspeed"],
+        help='who reads the config: Hugging Face (fills "auto", strict JSON) or DeepSpeed itself',
+    )
+    output = check.add_argument_group("what to report")
+    output.add_argument("--select", metavar="CODES", help="only these rules: DS201, DS2, batch-size-mismatch, ...")
+    output.add_argument("--ignore", metavar="CODES", help="not these rules")
+    output.add_argument(
+        "--fail-on",
+        choices=["hint", "warning", "error", "never"],
+        default="error",
+        help="the mildest severity that gives exit code 1 (default: error)",
+    )
+    output.add_argument("--format", choices=["text", "json"], default="text")
+    check.set_defaults(run=_check)
+
+
+def _count(text: str) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of at least 1")
+    return number
+
+
+def _check(options: argparse.Namespace) -> int:
+    from dslint.lint import check
+    from dslint.rulebook.cache import shipped_rules
+    from dslint.rulebook.selection import NoSuchRuleError, select
+
+    run_options = _run_options(options)
+    try:
+        rules = select(shipped_rules(), options.select, options.ignore)
+    except NoSuchRuleError as error:
+        raise UsageError(str(error)) from None
+    report = check(options.paths, run_options, rules)
+    _print_report(report, options.format)
+    if report.troubles:
+        return FAILED
+    return FOUND if _is_bad_enough(report, options.fail_on) else FINE
+
+
+def _run_options(options: argparse.Namespace) -> Options:
+    from dslint.runs.run import Options
+
+    return Options(
+        gpus=options.gpus,
+        nodes=options.nodes,
+        gpu=_gpu(options.gpu),
+        deepspeed=_release(options.deepspeed),
+        loader=options.loader,
+    )
+
+
+def _gpu(name: str | None) -> Gpu | None:
+    if name is None:
+        return None
+    from dslint.runs.gpus import NoGpuFound, UnknownGpu, find_gpu, gpu_names, local_gpus
+
+    if name == "list":
+        raise UsageError("the GPUs that dslint knows:\n  " + "\n  ".join(gpu_names()))
+    try:
+        return local_gpus()[0] if name == "auto" else find_gpu(name)
+    except (UnknownGpu, NoGpuFound) as error:
+        raise UsageError(f"--gpu {name}: {error}") from None
+
+
+def _release(text: str | None):  # type: ignore[no-untyped-def]  # the type would cost an import
+    if text is None:
+        return None
+    from dslint.runs.versions import parse_release
+
+    try:
+        return parse_release(text)
+    except ValueError as error:
+        raise UsageError(f"--deepspeed {text}: {error}") from None
+
+
+def _print_report(report: Report, form: str) -> None:
+    if form == "json":
+        from dslint.reports.json_report import json_report
+
+        print(json_report(report))
+    else:
+        from dslint.reports.style import style_for
+        from dslint.reports.text_report import text_report
+
+        print(text_report(report, style_for(sys.stdout)))
+    for trouble in report.troubles:
+        print(f"dslint: {trouble.path}: {trouble.message}", file=sys.stderr)
+
+
+def _is_bad_enough(report: Report, fail_on: str) -> bool:
+    from dslint.rulebook.rule import SEVERITIES
+
+    if fail_on == "never":
+        return False
+    least = SEVERITIES.index(fail_on)
+    return any(SEVERITIES.index(finding.severity) >= least for finding in report.findings)
+
+
+def _explain(options: argparse.Namespace) -> int:
+    from dslint.reports.explanation import explanation
+    from dslint.reports.style import style_for
+
+    rule = _find_rule(options.code)
+    print(explanation(rule, style_for(sys.stdout)))
+    return FINE
+
+
+def _find_rule(label: str) -> Rule:
+    from dslint.rulebook.cache import shipped_rules
+
+    rules = shipped_rules()
+    for rule in rules:
+        if label.upper() == rule.code or label == rule.name:
+            return rule
+    from difflib import get_close_matches
+
+    near = get_close_matches(label.lower(), [*(r.code.lower() for r in rules), *(r.name for r in rules)], n=1)
+    hint = f": did you mean {near[0].upper() if near[0].startswith('ds') else near[0]}?" if near else ""
+    raise UsageError(f"there is no rule '{label}'{hint or ' (dslint rules lists them)'}")
+
+
+def _rules(options: argparse.Namespace) -> int:
+    from dslint.reports.rule_list import rule_list_as_json, rule_list_as_text
+    from dslint.reports.style import style_for
+    from dslint.rulebook.cache import shipped_rules
+
+    rules = shipped_rules()
+    if options.format == "json":
+        print(rule_list_as_json(rules))
+    else:
+        print(rule_list_as_text(rules, style_for(sys.stdout)))
+    return FINE
+
+
+def _schema(options: argparse.Namespace) -> int:
+    import json
+
+    from dslint.runs.versions import NEWEST
+    from dslint.schema import schema_for
+
+    release = _release(options.deepspeed) or NEWEST
+    if release.key > NEWEST.key:
+        print(f"dslint: {release.text} is newer than what dslint knows; this is {NEWEST.text}", file=sys.stderr)
+    print(json.dumps(schema_for(release.key), indent=2, ensure_ascii=False))
+    return FINE

@@ -1,0 +1,152 @@
+"""The whole of a check: read, link, judge."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from dslint.documents.config_reader import read_config
+from dslint.documents.discover import CODE_ENDINGS, YAML_ENDINGS, files_below
+from dslint.documents.document import Document
+from dslint.documents.source import Source, UnreadableFileError, read_source
+from dslint.rulebook.finding import Finding, Undecided
+from dslint.rulebook.judge import judge
+from dslint.rulebook.rule import Rule
+from dslint.runs.accelerate import is_accelerate
+from dslint.runs.facts import Facts
+from dslint.runs.keys import KeyTable
+from dslint.runs.linking import link
+from dslint.runs.run import Options, Run
+from dslint.runs.versions import NEWEST
+from dslint.schema import schema_for
+
+
+@dataclass(frozen=True)
+class FileTrouble:
+    """A file that could not be checked, and why."""
+
+    path: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """The result of a check.
+
+    Attributes:
+        findings: by file and place.
+        undecided: rules that lacked a fact, by run.
+        troubles: files that could not be checked.
+        files: number of files that were read.
+        assumed_release: the DeepSpeed release that was taken where nothing names one; None where not needed.
+    """
+
+    findings: tuple[Finding, ...]
+    undecided: tuple[Undecided, ...]
+    troubles: tuple[FileTrouble, ...]
+    files: int
+    assumed_release: str | None
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The documents among the files, and what could not be read."""
+
+    configs: tuple[Document, ...]
+    accelerate: tuple[Document, ...]
+    troubles: tuple[FileTrouble, ...]
+    files: int
+
+
+def check(paths: Sequence[str], options: Options, rules: Iterable[Rule]) -> Report:
+    """Checks files and folders."""
+    reading = read(paths)
+    runs = link(reading.configs, reading.accelerate, options)
+    rules = list(rules)
+    findings: list[Finding] = []
+    undecided: list[Undecided] = []
+    for run in runs:
+        judgement = judge(facts_of(run), rules)
+        findings += [finding for finding in judgement.findings if finding not in findings]
+        undecided += judgement.undecided
+    findings.sort(key=lambda found: (found.location.source.path, found.location.span.start, found.code))
+    is_assumed = any(run.version is None for run in runs)
+    return Report(
+        tuple(findings),
+        tuple(undecided),
+        reading.troubles,
+        reading.files,
+        NEWEST.text if is_assumed else None,
+    )
+
+
+def facts_of(run: Run) -> Facts:
+    """The facts of a run, with the keys of its DeepSpeed release."""
+    release = run.version.release if run.version else NEWEST
+    return Facts(run, KeyTable(schema_for(release.key)))
+
+
+def read(paths: Sequence[str]) -> Reading:
+    """Reads every file that is named or lies below a folder that is named."""
+    configs: list[Document] = []
+    accelerate: list[Document] = []
+    troubles: list[FileTrouble] = []
+    files = 0
+    for path, was_named in _expand(paths):
+        files += 1
+        try:
+            source = _source(path)
+        except UnreadableFileError as trouble:
+            files -= 1
+            troubles.append(FileTrouble(path, str(trouble)))
+            continue
+        document = _parse(source)
+        if path.lower().endswith(YAML_ENDINGS):
+            if document is not None and is_accelerate(document):
+                accelerate.append(document)
+            elif document is not None and document.problem is not None and was_named:
+                troubles.append(FileTrouble(path, _with_place(document)))
+        elif document is not None and (was_named or isinstance(document.value, dict)):
+            configs.append(document)
+    return Reading(tuple(configs), tuple(accelerate), tuple(troubles), files)
+
+
+def _expand(paths: Sequence[str]) -> list[tuple[str, bool]]:
+    """Files, each once, with whether it was named itself rather than found in a folder."""
+    expanded: dict[str, bool] = {}
+    for path in paths:
+        if os.path.isdir(path):
+            for found in files_below(path):
+                expanded.setdefault(found, False)
+        else:
+            expanded[path] = True
+    return list(expanded.items())
+
+
+def _source(path: str) -> Source:
+    if path == "-":
+        import sys
+
+        source = Source("<stdin>", sys.stdin.buffer.read())
+        _ = source.text
+        return source
+    return read_source(path)
+
+
+def _parse(source: Source) -> Document | None:
+    """The document of a file; None for scripts, which no rule speaks about yet."""
+    name = source.path.lower()
+    if name.endswith(CODE_ENDINGS):
+        return None
+    if name.endswith(YAML_ENDINGS):
+        from dslint.documents.yaml_reader import read_yaml
+
+        return read_yaml(source)
+    return read_config(source)
+
+
+def _with_place(document: Document) -> str:
+    assert document.problem is not None
+    place = document.source.place(document.problem.span.start)
+    return f"line {place.line}, column {place.column}: {document.problem.message}"

@@ -1,0 +1,67 @@
+"""Everything that there is to say about one rule, from its own file."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dslint.reports.style import Style
+from dslint.rulebook.rule import Rule
+
+WIDTH = 88
+
+
+def explanation(rule: Rule, style: Style) -> str:
+    """The text of `dslint explain`."""
+    return "\n".join(_lines(rule, style))
+
+
+def _lines(rule: Rule, style: Style) -> Iterator[str]:
+    yield f"{style.bold(f'{rule.code} {rule.name}')}  {style.severity(rule.severity, rule.severity)}"
+    yield ""
+    yield textwrap.fill(rule.summary, WIDTH)
+    yield ""
+    yield style.bold("Why")
+    yield textwrap.indent(textwrap.fill(rule.why, WIDTH - 2), "  ")
+    yield ""
+    yield style.bold("What DeepSpeed does")
+    yield f"  {_effect(rule.text['effect'])}"
+    if rule.deepspeed:
+        yield f"  DeepSpeed {rule.deepspeed}"
+    yield f"  Source: {rule.source}"
+    example = rule.text["examples"][0]
+    yield from _example("Example", example["bad"], style)
+    yield from _example("Use instead", example["good"], style)
+    if rule.fix is not None:
+        title = "".join(part if isinstance(part, str) else "…" for part in rule.fix.title)
+        yield ""
+        yield style.bold("Fix")
+        yield f"  {title} ({rule.fix.tier})"
+
+
+def _effect(effect: Mapping[str, Any]) -> str:
+    if "raises" in effect:
+        return f"Raises {effect['raises']} during {effect.get('during', 'initialize')}."
+    sentences = {
+        "ignored": "Ignores what is asked for.",
+        "wrong-result": "Trains something else than asked, without a word.",
+        "saves-nothing": "Writes no 16-bit weights.",
+        "slow": "Trains slower than it could.",
+        "memory": "Takes more memory than expected.",
+        "warns": "Writes a warning to the log.",
+        "advice": "Works; this is advice.",
+    }
+    return next((text for key, text in sentences.items() if key in effect), "See above.")
+
+
+def _example(title: str, case: Mapping[str, Any], style: Style) -> Iterator[str]:
+    yield ""
+    options = [f"--{name} {case[name]}" for name in ("gpus", "nodes", "gpu", "deepspeed", "loader") if name in case]
+    yield style.bold(title) + (f" ({' '.join(options)})" if options else "")
+    if "config" in case:
+        text = json.dumps(case["config"], indent=2)
+    else:
+        text = case.get("text", case.get("accelerate", "")).rstrip()
+    yield textwrap.indent(text, "  ")

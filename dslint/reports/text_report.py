@@ -1,0 +1,115 @@
+"""The report for people: each finding with the line it is about."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from dslint.lint import Report
+from dslint.reports.style import Style
+from dslint.rulebook.finding import Finding, Location
+from dslint.rulebook.rule import SEVERITIES
+
+WIDEST_FRAME = 120  # characters; longer lines are cut around the place
+
+
+def text_report(report: Report, style: Style) -> str:
+    """The findings with frames, what stayed undecided, and one closing line."""
+    blocks = ["\n".join(_finding(finding, style)) for finding in report.findings]
+    closing = "\n".join([*_undecided(report, style), *_assumption(report, style), _summary(report, style)])
+    return "\n\n".join([*blocks, closing])
+
+
+def _finding(finding: Finding, style: Style) -> Iterator[str]:
+    path = finding.location.source.path
+    place = finding.location.source.place(finding.location.span.start)
+    severity = style.severity(finding.severity, finding.severity)
+    yield (
+        f"{style.bold(path)}:{place.line}:{place.column}: {severity} {style.bold(finding.code)} {finding.message} "
+        f"{style.dim(f'[{finding.name}]')}"
+    )
+    related = [location for location in finding.related if location.source.path == path]
+    yield from _frame(finding, related, style)
+    for location in finding.related:
+        if location not in related:
+            there = location.source.place(location.span.start)
+            yield f"  = {location.source.path}:{there.line}:{there.column}: {location.message}"
+    if finding.fix is not None:
+        yield f"  = {style.green('fix')} ({finding.fix.tier}): {finding.fix.title}"
+
+
+def _frame(finding: Finding, related: list[Location], style: Style) -> Iterator[str]:
+    """The lines of the finding and of its related places, in the order of the file."""
+    source = finding.location.source
+    marks: dict[int, list[tuple[Location, str]]] = {}
+    for location, sign in [(finding.location, "^"), *((location, "-") for location in related)]:
+        line = source.place(location.span.start).line
+        marks.setdefault(line, []).append((location, sign))
+    gutter = len(str(max(marks)))
+    yield style.blue(" " * gutter + " |")
+    before = None
+    for line in sorted(marks):
+        if before is not None and line > before + 1:
+            yield style.blue("." * gutter + " |")
+        before = line
+        yield from _marked_line(source.line(line), line, gutter, marks[line], finding.severity, style)
+    yield style.blue(" " * gutter + " |")
+
+
+def _marked_line(
+    text: str, number: int, gutter: int, marks: list[tuple[Location, str]], severity: str, style: Style
+) -> Iterator[str]:
+    places = [(_columns(location, text), location.message, sign) for location, sign in marks]
+    first = min(start for (start, _), _, _ in places)
+    cut = max(0, first - 40) if len(text) > WIDEST_FRAME else 0
+    shown = text[cut : cut + WIDEST_FRAME].replace("\t", " ").rstrip()
+    yield f"{style.blue(f'{number:>{gutter}} |')} {shown}"
+    for (start, end), message, sign in places:
+        width = max(1, min(end, cut + WIDEST_FRAME) - start)
+        underline = f"{' ' * (start - cut)}{sign * width}" + (f" {message}" if message else "")
+        colour = style.severity(severity, underline) if sign == "^" else style.blue(underline)
+        yield f"{style.blue(' ' * gutter + ' |')} {colour}"
+
+
+def _columns(location: Location, text: str) -> tuple[int, int]:
+    """First and last-but-one column (from 0) of a span on its first line."""
+    start = location.source.place(location.span.start)
+    end = location.source.place(location.span.end)
+    first = start.column - 1
+    last = end.column - 1 if end.line == start.line else len(text.rstrip())
+    return first, max(last, first + 1)
+
+
+def _undecided(report: Report, style: Style) -> Iterator[str]:
+    """One line for each thing that would decide something."""
+    codes: dict[str, set[str]] = {}
+    for rule in report.undecided:
+        codes.setdefault(" and ".join(rule.needs), set()).add(rule.code)
+    for what, which in sorted(codes.items()):
+        names = ", ".join(sorted(which))
+        yield style.dim(f"not decided: {names} (for want of {what})")
+
+
+def _assumption(report: Report, style: Style) -> Iterator[str]:
+    if report.assumed_release is not None and report.files:
+        yield style.dim(
+            f"no DeepSpeed version found: checked for {report.assumed_release} (name yours with --deepspeed)"
+        )
+
+
+def _summary(report: Report, style: Style) -> str:
+    counts: Mapping[str, int] = Counter(finding.severity for finding in report.findings)
+    found = ", ".join(
+        style.severity(kind, _number(counts[kind], kind)) for kind in reversed(SEVERITIES) if counts.get(kind)
+    )
+    tail = f" in {_number(report.files, 'file')}"
+    undecided = len({rule.code for rule in report.undecided})
+    if undecided:
+        tail += f"; {_number(undecided, 'rule')} not decided"
+    if report.troubles:
+        tail += f"; {_number(len(report.troubles), 'file')} not checked"
+    return (f"Found {found}" if found else style.green("No findings")) + tail + "."
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -1,0 +1,71 @@
+"""The examples of a rule as runs, so that they can be judged and proved."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dslint.documents.config_reader import read_config
+from dslint.documents.source import Source
+from dslint.documents.yaml_reader import read_yaml
+from dslint.rulebook.rule import Rule
+from dslint.runs import accelerate
+from dslint.runs.gpus import find_gpu
+from dslint.runs.run import Options, Run
+from dslint.runs.versions import NEWEST, KnownVersion, parse_release
+
+Case = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Example:
+    """One pair of a rule: a case that breaks it and one that keeps it.
+
+    Attributes:
+        name: what the pair shows.
+        bad: the case in which the rule fires.
+        good: the case in which it is silent.
+        marks: the text under the finding's span in `bad`, where the rule says it.
+        says: a piece of the finding's message in `bad`, where the rule says it.
+    """
+
+    name: str
+    bad: Case
+    good: Case
+    marks: str | None
+    says: str | None
+
+
+def examples(rule: Rule) -> Iterator[Example]:
+    """The examples in a rule's file."""
+    for data in rule.text["examples"]:
+        yield Example(data["name"], data["bad"], data["good"], data.get("marks"), data.get("says"))
+
+
+def run_of(case: Case) -> Run:
+    """The run that a case describes; without a release of its own it is the newest known."""
+    release = parse_release(case["deepspeed"]) if "deepspeed" in case else NEWEST
+    options = Options(
+        gpus=case.get("gpus"),
+        nodes=case.get("nodes"),
+        gpu=find_gpu(case["gpu"]) if "gpu" in case else None,
+        deepspeed=release,
+        loader=case.get("loader"),
+    )
+    version = KnownVersion(release, exact=True, where="the example", path=None, line=None)
+    if "accelerate" in case:
+        started_by = read_yaml(Source("accelerate.yaml", case["accelerate"].encode()))
+        config = _config(case) if _has_config(case) else accelerate.as_config(started_by)
+        return Run(config, started_by, options, version)
+    return Run(_config(case), None, options, version)
+
+
+def _has_config(case: Case) -> bool:
+    return "config" in case or "text" in case
+
+
+def _config(case: Case) -> Any:
+    text = case["text"] if "text" in case else json.dumps(case.get("config", {}), indent=2)
+    return read_config(Source("ds_config.json", text.encode()))

@@ -1,0 +1,211 @@
+"""Facts about the keys of a config: unknown ones, values of the wrong type, "auto" that nothing fills."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dslint.documents.document import Document, NodePath
+from dslint.runs.effective import is_config, span_of_entry
+from dslint.runs.item import Item
+from dslint.runs.keys import KeyTable, NamePath, Schema
+from dslint.runs.near_names import near_name
+from dslint.runs.unknown import Unknown
+
+Items = tuple[Item, ...]
+NOTE_PREFIXES = ("_", "//", "#", "$", "comment")
+
+
+@dataclass(frozen=True)
+class KeyFact:
+    """A list fact about the keys of a config."""
+
+    meaning: str
+    fields: frozenset[str]
+    work_out: Callable[[Document, KeyTable, str | Unknown], Items]
+
+
+def is_note(name: str) -> bool:
+    """Whether a key is a person's own note or a switched-off key: `_lr`, `//`, `comment`."""
+    return name.lower().startswith(NOTE_PREFIXES)
+
+
+def has_auto_to_fill(document: Document, keys: KeyTable) -> bool:
+    """Whether a key that Hugging Face fills has the value "auto"."""
+    return any(node.get("x-auto") == "filled" for _, node in _autos(document.value, keys))
+
+
+def _unknown(document: Document, keys: KeyTable, loader: str | Unknown) -> Items:
+    if not is_config(document, keys):
+        return ()
+    return tuple(
+        _unknown_item(document, keys, path, section) for path, section in _unknown_keys(document.value, keys)
+    )
+
+
+def _unknown_keys(value: Any, keys: KeyTable) -> Iterator[tuple[NamePath, Schema]]:
+    """Paths of keys that their section doesn't have, with the section's schema; notes are left out."""
+    yield from _unknown_below(value, (), keys.schema, keys)
+
+
+def _unknown_below(
+    value: Mapping[str, Any], above: NamePath, node: Schema, keys: KeyTable
+) -> Iterator[tuple[NamePath, Schema]]:
+    section = keys.section(node)
+    policy = section.get("x-unknown-keys")
+    known = section.get("properties", {})
+    for name, child in value.items():
+        path = (*above, name)
+        if name in known:
+            if isinstance(child, dict) and keys.section(known[name]):
+                yield from _unknown_below(child, path, known[name], keys)
+        elif name in section.get("patternProperties", {}) or f"^{name}$" in section.get("patternProperties", {}):
+            continue
+        elif policy == "raises" or (policy == "ignored" and not is_note(name)):
+            yield path, section
+
+
+def _unknown_item(document: Document, keys: KeyTable, path: NamePath, section: Schema) -> Item:
+    name = path[-1]
+    siblings = section.get("properties", {})
+    near = near_name(name, [key for key, node in siblings.items() if "not" not in node or "type" in node])
+    homes = keys.sections_by_key.get(name, ())
+    given = _sibling_names(document.value, path[:-1])
+    fields = {
+        "key": name,
+        "section": ".".join(path[:-1]),
+        "is_top_level": len(path) == 1,
+        "refused": section.get("x-unknown-keys") == "raises",
+        "near": near,
+        "near_is_given": near in given,
+        "home": ".".join((*homes[0], name)) if len(homes) == 1 and near is None else None,
+    }
+    return Item(fields, document.source, span_of_entry(document, path))
+
+
+def _sibling_names(value: Any, section: NamePath) -> Mapping[str, Any]:
+    for name in section:
+        value = value[name]
+    return value if isinstance(value, dict) else {}
+
+
+def _wrong(document: Document, keys: KeyTable, loader: str | Unknown) -> Items:
+    """Values that their key doesn't take; "auto" and placeholders have facts of their own."""
+    if not is_config(document, keys):
+        return ()
+    from dslint.runs.schema_check import fits, wrong_values
+
+    if fits(document.value, keys.schema, keys.schema):
+        return ()
+    placeholders = {placeholder.path for placeholder in document.placeholders}
+    return tuple(
+        _wrong_item(document, keys, path, value)
+        for path, value in wrong_values(document.value, keys.schema)
+        if path not in placeholders and value != "auto" and not _is_removed(keys, path)
+    )
+
+
+def _is_removed(keys: KeyTable, path: NodePath) -> bool:
+    node = keys.node(tuple(step for step in path if isinstance(step, str)))
+    return node is not None and "x-until" in node
+
+
+def _wrong_item(document: Document, keys: KeyTable, path: NodePath, value: Any) -> Item:
+    from dslint.runs.expected import expected, kind_of
+
+    names = tuple(step for step in path if isinstance(step, str))
+    node = keys.node(names) or {}
+    fields = {
+        "key": ".".join(map(str, path)),
+        "value": document.source.slice(document.values[path])[:60],
+        "kind": kind_of(value),
+        "expected": expected(node, keys),
+        "counts_as_true": node.get("x-coerces") == "truthiness" and bool(value) and isinstance(value, str),
+        "refused": _is_refused(keys, names, node),
+        "is_null": value is None,
+        "is_section": bool(keys.section(node)),
+    }
+    return Item(fields, document.source, span_of_entry(document, path))
+
+
+def _is_refused(keys: KeyTable, names: NamePath, node: Schema) -> bool:
+    """Whether DeepSpeed stops at a wrong value here, rather than perhaps later or never."""
+    if node.get("x-coerces") == "truthiness":
+        return False
+    above = keys.node(names[:-1]) or keys.schema
+    return len(names) == 1 or "x-type" in node or keys.section(above).get("x-unknown-keys") == "raises"
+
+
+def _foreign(document: Document, keys: KeyTable, loader: str | Unknown) -> Items:
+    """The file itself, where it is no DeepSpeed config (one item or none)."""
+    if document.value is None or document.placeholders or is_config(document, keys):
+        return ()
+    kind = "object" if isinstance(document.value, dict) else "other"
+    return (Item({"kind": kind}, document.source, span_of_entry(document, ())),)
+
+
+def _unfilled_auto(document: Document, keys: KeyTable, loader: str | Unknown) -> Items:
+    """Each "auto" that stays: on keys that nobody fills, and on all keys where DeepSpeed loads the file."""
+    return tuple(
+        _auto_item(document, path, node)
+        for path, node in _autos(document.value, keys)
+        if node.get("x-auto") in ("kept", "default", "accelerate")
+        or (node.get("x-auto") == "filled" and loader == "deepspeed")
+    )
+
+
+def _auto_item(document: Document, path: NamePath, node: Schema) -> Item:
+    fields = {
+        "key": ".".join(path),
+        "dropped": "x-type" in node or node.get("x-auto") in ("default", "accelerate"),
+        "default": node.get("default"),
+        "filled_by_trainer": node.get("x-auto") == "filled",
+        "is_top_level": len(path) == 1,
+        "section": path[0] if len(path) > 1 else "",
+        "is_flag": node.get("x-coerces") == "truthiness",
+    }
+    return Item(fields, document.source, span_of_entry(document, path))
+
+
+def _autos(value: Any, keys: KeyTable) -> Iterator[tuple[NamePath, Schema]]:
+    """Paths of the value "auto" on keys that the schema knows, with the schema there."""
+    if isinstance(value, dict):
+        yield from _autos_below(value, (), keys.schema, keys)
+
+
+def _autos_below(
+    value: Mapping[str, Any], above: NamePath, node: Schema, keys: KeyTable
+) -> Iterator[tuple[NamePath, Schema]]:
+    known = keys.section(node).get("properties", {})
+    for name, child in value.items():
+        if name not in known:
+            continue
+        if child == "auto" and isinstance(child, str):
+            yield (*above, name), known[name]
+        elif isinstance(child, dict):
+            yield from _autos_below(child, (*above, name), known[name], keys)
+
+
+LISTS: Mapping[str, KeyFact] = {
+    "foreign": KeyFact(
+        "a file without any key that DeepSpeed knows (one item or none)", frozenset({"kind"}), _foreign
+    ),
+    "unknown": KeyFact(
+        "keys that their section doesn't have",
+        frozenset({"key", "section", "is_top_level", "refused", "near", "near_is_given", "home"}),
+        _unknown,
+    ),
+    "wrong": KeyFact(
+        "values that their key doesn't take",
+        frozenset(
+            {"key", "value", "kind", "expected", "counts_as_true", "refused", "is_null", "is_section"}
+        ),
+        _wrong,
+    ),
+    "unfilled_auto": KeyFact(
+        'keys with the value "auto" that nobody fills',
+        frozenset({"key", "dropped", "default", "filled_by_trainer", "is_top_level", "section", "is_flag"}),
+        _unfilled_auto,
+    ),
+}

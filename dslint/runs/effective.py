@@ -1,0 +1,109 @@
+"""The effective values of a config: what DeepSpeed makes of the text, defaults and old names included."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dslint.documents.document import Document, NodePath
+from dslint.documents.source import Source, Span
+from dslint.runs.coercion import coerce
+from dslint.runs.keys import KeyTable, NamePath
+from dslint.runs.old_names import with_new_names
+from dslint.runs.unknown import UNDECIDABLE, Unknown, needs
+
+TRAINER_ARGUMENTS = "the Trainer arguments that fill \"auto\""
+
+
+class EffectiveConfig:
+    """A config as DeepSpeed understands it.
+
+    A value is Unknown where a template's placeholder stands, and where Hugging Face fills an "auto".
+    """
+
+    def __init__(self, document: Document, keys: KeyTable, *, filled_by_trainer: bool | Unknown) -> None:
+        self.document = document
+        self.keys = keys
+        self.filled_by_trainer = filled_by_trainer
+        self._tree, self._written_at = with_new_names(document.value if is_config(document, keys) else None)
+        self._placeholders = {placeholder.path for placeholder in document.placeholders}
+
+    def value(self, path: NamePath) -> Any:
+        """The effective value at a path: converted as DeepSpeed converts it, or its default."""
+        if not isinstance(self._tree, dict):
+            return UNDECIDABLE
+        found, written = self._find(path)
+        if self._is_placeholder(path):
+            return UNDECIDABLE
+        node = self.keys.node(path)
+        if not found:
+            return self._default(path, node)
+        if written == "auto" and node is not None and isinstance(written, str):
+            return self._filled(node)
+        return written if node is None else coerce(written, node)
+
+    def given(self, path: NamePath) -> bool | Unknown:
+        """Whether the key stands in the file, under this or an older name."""
+        if not isinstance(self._tree, dict):
+            return UNDECIDABLE
+        return self._find(path)[0]
+
+    def written(self, path: NamePath) -> Any:
+        """The value as the file has it; None where it is absent."""
+        if not isinstance(self._tree, dict) or self._is_placeholder(path):
+            return UNDECIDABLE
+        return self._find(path)[1]
+
+    def place(self, path: NamePath) -> tuple[Source, Span]:
+        """Where a key stands with its value; for an absent one, the closest section around it."""
+        written: NodePath = self._written_at.get(path, path)
+        while written and written not in self.document.keys:
+            written = written[:-1]
+            written = self._written_at.get(written, written)  # type: ignore[call-overload]
+        return self.document.source, span_of_entry(self.document, written)
+
+    def _find(self, path: NamePath) -> tuple[bool, Any]:
+        node: Any = self._tree
+        for name in path:
+            if not isinstance(node, Mapping) or name not in node:
+                return False, None
+            node = node[name]
+        return True, node
+
+    def _is_placeholder(self, path: NamePath) -> bool:
+        written = self._written_at.get(path, path)
+        return any(written[:length] in self._placeholders for length in range(1, len(written) + 1))
+
+    def _default(self, path: NamePath, node: Mapping[str, Any] | None) -> Any:
+        """A section that isn't one (`"fp16": true`) has no values inside, so nothing can be said."""
+        for length in range(1, len(path)):
+            found, section = self._find(path[:length])
+            if found and not isinstance(section, Mapping) and section is not None and section != "auto":
+                return UNDECIDABLE
+        return None if node is None else node.get("default")
+
+    def _filled(self, node: Mapping[str, Any]) -> Any:
+        if node.get("x-auto") == "filled" and self.filled_by_trainer is not False:
+            return needs(TRAINER_ARGUMENTS)
+        is_dropped = "x-type" in node or node.get("x-auto") in ("default", "accelerate")
+        return node.get("default") if is_dropped else "auto"
+
+
+def is_config(document: Document, keys: KeyTable) -> bool:
+    """Whether a document is a DeepSpeed config at all: an object with a key that DeepSpeed knows, or empty."""
+    value = document.value
+    return isinstance(value, dict) and (not value or any(keys.node((name,)) is not None for name in value))
+
+
+def span_of_entry(document: Document, path: NodePath) -> Span:
+    """The span of `"key": value` on one line; of the key alone where the value runs over several."""
+    if not path:
+        top = document.values.get((), Span(0, 0))
+        return Span(top.start, min(top.start + 1, top.end))
+    key = document.keys.get(path)
+    value = document.values.get(path)
+    if key is None or value is None:
+        return key or value or Span(0, 0)
+    if b"\n" in document.source.data[key.start : value.end]:
+        return key
+    return Span(key.start, value.end)

@@ -1,0 +1,45 @@
+"""One training run, as far as files and options tell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dslint.documents.document import Document
+from dslint.runs.gpus import Gpu
+from dslint.runs.versions import KnownVersion, Release
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the user says about a run beside the files.
+
+    Attributes:
+        gpus: GPUs a node, one rank each; None where nobody says.
+        nodes: number of nodes; None where nobody says (one, if `gpus` is there).
+        gpu: the type of GPU.
+        deepspeed: the DeepSpeed release.
+        loader: who reads the config: "hf" (Transformers or Accelerate, which fill "auto") or "deepspeed".
+    """
+
+    gpus: int | None = None
+    nodes: int | None = None
+    gpu: Gpu | None = None
+    deepspeed: Release | None = None
+    loader: str | None = None
+
+
+@dataclass(frozen=True)
+class Run:
+    """The files and options of one training run.
+
+    Attributes:
+        config: the DeepSpeed config, with an Accelerate file's inline keys in DeepSpeed's own terms.
+        accelerate: the Accelerate file that starts the run, where there is one.
+        options: what the user says beside the files.
+        version: the DeepSpeed release that the files or the environment name; None where none does.
+    """
+
+    config: Document
+    accelerate: Document | None
+    options: Options
+    version: KnownVersion | None

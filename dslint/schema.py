@@ -1,0 +1,85 @@
+"""What DeepSpeed accepts in a config, for the release at hand.
+
+The schema in `schemas/` describes the newest known release; its own annotations (`x-since`, `x-until`, …) say
+what was different before, and `schema_for` undoes that.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+Json = dict[str, Any]
+Release = tuple[int, ...]
+
+# Annotations that describe the way to the newest release; the schema of one release needs none of them.
+_PAST = ("x-default-before", "x-since", "x-until", "x-former", "x-advice", "x-unknown-raises-since")
+
+
+@cache
+def load_schema() -> Json:
+    """The schema of the newest known release, read once; treat it as read-only."""
+    import json
+
+    from dslint.data import data_folder
+
+    with open(data_folder("schemas") / "ds_config.schema.json", encoding="utf-8") as file:
+        schema: Json = json.load(file)
+    return schema
+
+
+def parse_release(version: str) -> Release:
+    """The numbers at the start of a version: "0.19.8+cu126" gives (0, 19, 8)."""
+    import re
+
+    match = re.match(r"\d+(?:\.\d+)*", version.strip())
+    return tuple(int(part) for part in match.group().split(".")) if match else ()
+
+
+@cache
+def schema_for(release: Release) -> Json:
+    """The schema as it was for one release; treat it as read-only.
+
+    Keys that came later are gone, removed keys that this release still reads have their former shape, defaults
+    are those of the release, and sections that did not yet refuse unknown keys are open. What a key of today
+    accepted in other ways back then is not known and stays as it is.
+    """
+    return _section(load_schema(), release)
+
+
+def _section(node: Json, release: Release) -> Json:
+    """An object's schema for this release."""
+    made = {key: value for key, value in node.items() if key not in _PAST}
+    if _later(node.get("x-unknown-raises-since"), release):
+        made["x-unknown-keys"] = "ignored"
+        made["additionalProperties"] = True
+    if "properties" in node:
+        made["properties"] = {
+            name: _key(child, release)
+            for name, child in node["properties"].items()
+            if not _later(child.get("x-since"), release)
+        }
+    return made
+
+
+def _key(node: Json, release: Release) -> Json:
+    """A key's schema for this release, which knows the key or refuses it as removed."""
+    if "x-until" in node:
+        if _later(node["x-until"], release, inclusive=True):
+            kept = {key: node[key] for key in ("description", "x-unit") if key in node}
+            return kept | node["x-former"]
+        return dict(node)
+    made = _section(node, release)
+    for former in node.get("x-default-before", ()):
+        if _later(former["until"], release, inclusive=True):
+            made["default"] = former["default"]
+            break
+    return made
+
+
+def _later(version: str | None, release: Release, inclusive: bool = False) -> bool:
+    """Whether the version came after the release, or (if inclusive) was it."""
+    if version is None:
+        return False
+    found = parse_release(version)
+    return found > release or (inclusive and found[: len(release)] == release)
