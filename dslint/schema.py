@@ -13,7 +13,7 @@ Json = dict[str, Any]
 Release = tuple[int, ...]
 
 # Annotations that describe the way to the newest release; the schema of one release needs none of them.
-_PAST = ("x-default-before", "x-since", "x-until", "x-former", "x-advice", "x-unknown-raises-since")
+_PAST = ("x-default-before", "x-since", "x-gap", "x-until", "x-former", "x-advice", "x-unknown-raises-since")
 
 
 @cache
@@ -40,9 +40,9 @@ def parse_release(version: str) -> Release:
 def schema_for(release: Release) -> Json:
     """The schema as it was for one release; treat it as read-only.
 
-    Keys that came later are gone, removed keys that this release still reads have their former shape, defaults
-    are those of the release, and sections that did not yet refuse unknown keys are open. What a key of today
-    accepted in other ways back then is not known and stays as it is.
+    Keys that came later are gone, removed keys that this release still reads have their former shape,
+    defaults are those of the release, and sections that did not yet refuse unknown keys are open. What a key
+    of today accepted in other ways back then is not known and stays as it is.
     """
     return _section(load_schema(), release)
 
@@ -55,9 +55,7 @@ def _section(node: Json, release: Release) -> Json:
         made["additionalProperties"] = True
     if "properties" in node:
         made["properties"] = {
-            name: _key(child, release)
-            for name, child in node["properties"].items()
-            if not _later(child.get("x-since"), release)
+            name: _key(child, release) for name, child in node["properties"].items() if _known(child, release)
         }
     return made
 
@@ -66,8 +64,8 @@ def _key(node: Json, release: Release) -> Json:
     """A key's schema for this release, which knows the key or refuses it as removed."""
     if "x-until" in node:
         if _later(node["x-until"], release, inclusive=True):
-            kept = {key: node[key] for key in ("description", "x-unit") if key in node}
-            return kept | node["x-former"]
+            former: Json = node["x-former"]
+            return {"description": node["description"]} | former
         return dict(node)
     made = _section(node, release)
     for former in node.get("x-default-before", ()):
@@ -75,6 +73,14 @@ def _key(node: Json, release: Release) -> Json:
             made["default"] = former["default"]
             break
     return made
+
+
+def _known(node: Json, release: Release) -> bool:
+    """Whether this release has come to the key, and not in a time when it was away."""
+    if _later(node.get("x-since"), release):
+        return False
+    first, last = node.get("x-gap", (None, None))
+    return first is None or _later(first, release) or not _later(last, release, inclusive=True)
 
 
 def _later(version: str | None, release: Release, inclusive: bool = False) -> bool:

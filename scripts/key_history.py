@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import itertools
 import json
 import pathlib
 import re
@@ -25,9 +26,11 @@ OVERLAY = SCHEMAS / "overlay.yaml"
 Json = dict[str, Any]
 UNKNOWN = object()
 # The parts of DeepSpeed that read configs.
-PARTS = ("__init__.py", "runtime/", "comm/", "monitor/", "profiling/", "autotuning/", "compile/", "elasticity/",
-         "compression/", "nebula/", "datastates/", "inference/config.py", "utils/config.py",
-         "module_inject/auto_ep")  # fmt: skip
+PARTS = (
+    "__init__.py", "runtime/", "comm/", "monitor/", "profiling/", "autotuning/", "compile/", "elasticity/",
+    "compression/", "nebula/", "datastates/", "inference/config.py", "utils/config.py",
+    "module_inject/auto_ep",
+)  # fmt: skip
 REMOVED_TABLES = {"_REMOVED_TOP_LEVEL_CONFIG_KEYS": "", "_REMOVED_ZERO_CONFIG_KEYS": "zero_optimization."}
 
 
@@ -90,7 +93,7 @@ def earlier_defaults(rows: list[tuple[str, Any]]) -> list[Json]:
     """The defaults that a key had before the present one, with the last release of each."""
     known = [(version, default) for version, default in rows if default is not UNKNOWN]
     found = []
-    for (version, default), (_, following) in zip(known, known[1:], strict=False):
+    for (version, default), (_, following) in itertools.pairwise(known):
         if default != following or isinstance(default, bool) != isinstance(following, bool):
             found.append({"until": version, "default": default})
     return found
@@ -174,9 +177,8 @@ class Release:
             elif "read-in" in entry:
                 if any(name in self.strings.get(file, ()) for file in entry["read-in"].split()):
                     self.found[path] = UNKNOWN
-            elif "until" in entry:
-                if any(name in strings for strings in self.strings.values()):
-                    self.found[path] = UNKNOWN
+            elif "until" in entry and any(name in strings for strings in self.strings.values()):
+                self.found[path] = UNKNOWN
             if "keys" in entry and "model" not in entry and "dataclass" not in entry:
                 before = len(self.found)
                 self.section(entry["keys"], path + ".")

@@ -6,6 +6,27 @@ schemas/key-history.json (which release read which key; scripts/key_history.py m
 
     python scripts/make_schema.py           # write
     python scripts/make_schema.py --check   # exit 1 with a diff if the committed file is stale
+
+Besides the usual keywords the schema has annotations of its own:
+
+    x-unknown-keys    on each object, what a key outside `properties` does: raises, ignored, checked-by-rule.
+                      Where it raises, a key with the value "auto" is dropped before DeepSpeed looks at it.
+    x-unknown-raises-since   the release in which the object began to refuse unknown keys
+    x-auto            what "auto" does: filled (Hugging Face Trainer fills it in; without it, a key of a typed
+                      section has its default and any other fails), accelerate (only settings of Accelerate fill
+                      it in, mostly with its default), default (dropped, so the default holds), kept (reaches
+                      DeepSpeed as a string), accepted (a value of its own)
+    x-type            the type that a typed section turns the value into: bool, int, float, str, path, list,
+                      object, any
+    x-coerces         "truthiness": DeepSpeed only asks whether the value is true, so "false" is true
+    x-unit            what a number counts
+    x-since, x-until  first and last release that reads the key; x-gap: releases between that did not
+    x-advice          what to do about a removed key; x-former: its shape while it was read. A removed key has
+                      `not: {}` if DeepSpeed refuses it now, or else is `deprecated`
+    x-default-before  earlier defaults, oldest first, each with the last release that had it
+    x-renamed-to      path of the key that takes a deprecated key's place
+    x-aliases         other spellings of the key, which are properties too, with x-alias-of
+    x-deepspeed       at the root: the release that the schema describes
 """
 
 from __future__ import annotations
@@ -31,11 +52,11 @@ HISTORY = SCHEMAS / "key-history.json"
 Json = dict[str, Any]
 
 KEY_ORDER = (
-    "description", "deprecated", "$ref", "not", "type", "const", "enum", "anyOf", "pattern", "minLength", "items",
-    "minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum", "multipleOf", "default", "examples",
-    "x-type", "x-coerces", "x-unit", "x-auto", "x-since", "x-until", "x-advice", "x-former", "x-default-before",
-    "x-renamed-to", "x-aliases", "x-alias-of", "x-unknown-keys", "x-unknown-raises-since",
-    "properties", "additionalProperties",
+    "description", "deprecated", "$ref", "not", "type", "const", "enum", "anyOf", "pattern", "minLength",
+    "items", "minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum", "multipleOf", "default",
+    "examples", "x-type", "x-coerces", "x-unit", "x-auto", "x-since", "x-gap", "x-until", "x-advice",
+    "x-former", "x-default-before", "x-renamed-to", "x-aliases", "x-alias-of", "x-unknown-keys",
+    "x-unknown-raises-since", "properties", "additionalProperties",
 )  # fmt: skip
 
 
@@ -124,6 +145,7 @@ class Joiner:
         self.oldest: str = next(iter(history.get("releases", [])), "")
         self.keys: Json = history.get("keys", {})
         self.raises: Json = history.get("raises", {})
+        self.sections: Json = {}
 
     # -- sections ---------------------------------------------------------------------------------
 
@@ -161,11 +183,8 @@ class Joiner:
 
     def typed_object(self, entry: Json, path: str) -> Json:
         """An object that a pydantic model reads; it refuses unknown keys."""
-        source = entry
-        if "alias-of" in entry:
-            source = self.aliased
-        elif path == "bf16":
-            self.aliased = entry
+        source = self.sections[entry["alias-of"]] if "alias-of" in entry else entry
+        self.sections[path] = entry
         return {
             **section_type(entry),
             **self.model_body(named(source["model"]), source.get("keys", {}), path),
@@ -213,7 +232,7 @@ class Joiner:
             shape["default"] = former["default"]
         node: Json = {"description": entry["is"]}
         if entry.get("ignored"):
-            node |= {"deprecated": True, "x-unknown-keys": "ignored"}
+            node["deprecated"] = True
         else:
             node["not"] = {}
         node |= {"x-until": entry["until"], "x-advice": entry["advice"], "x-former": ordered(shape)}
@@ -239,13 +258,12 @@ class Joiner:
             raise OverlayError(f"{path}: {reference} is {named(reference)!r}")
         if "constant" in entry:
             node["default"] = named(entry["constant"] + "_DEFAULT")
-        elif name in defaults:
-            if isinstance(defaults[name], (str, int, float, type(None))):
-                node["default"] = defaults[name]
+        elif name in defaults and jsonable(defaults[name]):
+            node["default"] = defaults[name]
         if "default" in entry:
             node["default"] = entry["default"]
         auto = entry.get("auto", "kept")
-        if auto in ("filled", "accepted"):
+        if auto in ("filled", "accelerate", "accepted"):
             node = with_auto(node)
         return node | {"x-auto": auto}
 
@@ -266,9 +284,8 @@ class Joiner:
             node = dict(shape)
         if entry.get("nullable"):
             node = {"anyOf": [node, {"type": "null"}]}
-        for bound in ("minimum",):
-            if bound in entry:
-                node[bound] = entry[bound]
+        if "minimum" in entry:
+            node["minimum"] = entry["minimum"]
         return node
 
     def typed_key(self, field: Any, entry: Json, path: str) -> Json:
@@ -306,10 +323,12 @@ class Joiner:
             node["x-unit"] = entry["unit"]
         if "auto" in entry:
             node["x-auto"] = entry["auto"]
-        seen = self.keys.get(path, {})
+        seen = self.keys.get(path.replace("bfloat16.", "bf16."), {})
         since = entry.get("since") or seen.get("first")
         if since and since != self.oldest:
             node["x-since"] = since
+        if "missing" in seen:
+            node["x-gap"] = [seen["missing"][0], seen["missing"][-1]]
         if seen.get("defaults") and "default" in node:
             node["x-default-before"] = seen["defaults"]
         return ordered(node)
@@ -388,7 +407,8 @@ def value_of(annotation: Any, bounds: Json) -> tuple[Json, str]:
             raise OverlayError(f"no definition for an integer with {bounds}")
         return {"$ref": f"#/$defs/coerced_int{suffix}"}, "int"
     if annotation is float:
-        return {"$ref": "#/$defs/coerced_float"}, "float"
+        share = {bounds.get("minimum", bounds.get("exclusiveMinimum")), *bounds.values()} == {0, 1}
+        return {"$ref": f"#/$defs/{'coerced_share' if share else 'coerced_float'}"}, "float"
     if annotation in (str, pathlib.Path):
         return {"type": "string"}, "str" if annotation is str else "path"
     if isinstance(annotation, type) and issubclass(annotation, enum.Enum):

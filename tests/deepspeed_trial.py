@@ -281,7 +281,8 @@ def _fill(config: Config, key: str, value: Any, *, must_match: bool) -> str | No
 
 
 def _add_defaults(config: Config, arguments: Mapping[str, Any]) -> None:
-    """The keys that Accelerate adds when they are absent."""
+    """The keys that Accelerate adds when they are absent, and the one that it always overwrites."""
+    config["steps_per_print"] = float("inf")
     config.setdefault("gradient_accumulation_steps", 1)
     fp16 = {"enabled": True, "auto_cast": True} if arguments["fp16"] else {"enabled": False}
     config.setdefault("fp16", fp16)
@@ -388,10 +389,10 @@ def _loaded_config(request: Mapping[str, Any], report: Report) -> Config | str:
         config = json.loads(config) if isinstance(config, str) else config
         report(stage="hf")
         config = fill_like_hugging_face(config, request["ranks"], request["arguments"])
-        report(stage="parse")
     elif isinstance(config, str):
         Path("ds_config.json").write_bytes(config.encode(errors="surrogateescape"))
         return "ds_config.json"
+    report(stage="parse")  # there is nothing left to read
     return config
 
 
@@ -555,9 +556,17 @@ class TrialServer:
 
     def __exit__(self, *_: object) -> None:
         if self._process is not None:
-            with contextlib.suppress(BrokenPipeError):
-                self._process.communicate(timeout=None if self._process.poll() is None else 0)
+            self._end(self._process)
         self._log.close()
+
+    @staticmethod
+    def _end(process: subprocess.Popen[str]) -> None:
+        """Close the server's input, at which it ends by itself; end it if it doesn't."""
+        try:
+            process.communicate(timeout=10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
 
     def run(
         self,

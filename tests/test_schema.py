@@ -58,6 +58,14 @@ def test_a_section_is_unknown_before_its_first_release():
     assert key(schema_for((0, 19, 0)), "tensor_parallel") is not None
 
 
+@pytest.mark.parametrize(
+    ("release", "known"),
+    [((0, 13, 1), False), ((0, 14, 3), True), ((0, 14, 4), False), ((0, 16, 5), False), ((0, 16, 6), True)],
+)
+def test_a_key_that_was_away_for_a_time_is_unknown_in_it(release, known):
+    assert (key(schema_for(release), "compile") is not None) is known
+
+
 def test_a_removed_key_has_its_former_shape_up_to_its_last_release():
     assert key(schema_for((0, 19, 7)), "sparse_gradients")["type"] == "boolean"
     assert key(schema_for((0, 19, 8)), "sparse_gradients")["not"] == {}

@@ -1,7 +1,9 @@
 """Reads YAML the way PyYAML's safe loader does, and remembers where every key and value stands.
 
 PyYAML's own composer forgets where an alias stands, and follows aliases and nesting without an end. So the
-nodes are put together here from its events, within limits; the meaning of tags and plain words stays PyYAML's.
+nodes are put together here from its events, within limits; what tags and plain words mean stays PyYAML's
+affair. Merge keys follow the YAML specification, as PyYAML does up to 6.0.3: of several merged mappings that
+have one key, the first counts. (PyYAML 6.0.4 takes the last, but the first for keys of one character.)
 """
 
 from __future__ import annotations
@@ -44,6 +46,7 @@ class _Part:
 
     Attributes:
         node: PyYAML's node, which knows the tag and the written text.
+        kind: what it is called: "single value", "list" or "mapping".
         start: the offset of its first character, an anchor and a tag included.
         end: the offset after its last character, without line ends and comments.
         items: the members of a list.
@@ -53,6 +56,7 @@ class _Part:
     """
 
     node: yaml.Node
+    kind: str
     start: int
     end: int
     items: tuple[_Part, ...] = ()
@@ -106,8 +110,8 @@ def _compose(text: str) -> tuple[Any, _Part | None]:
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text)
         return loader, _Composer(text, loader).first_document()
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        start = min(mark.index, len(text)) if mark else 0
+        mark = error.problem_mark
+        start = 0 if mark is None else min(mark.index, len(text))
         raise _RefusedError(_syntax_message(error), start, min(start + 1, len(text))) from None
     except yaml.reader.ReaderError as error:
         start = max(0, text.find(chr(error.character)))
@@ -178,7 +182,7 @@ class _Composer:
         start, end = event.start_mark.index, event.end_mark.index
         if event.style in ("|", ">"):
             end = start + len(self._text[start:end].rstrip())
-        return _Part(node, start, end)
+        return _Part(node, "single value", start, end)
 
     def _collection(self, event: Any, depth: int) -> _Part:
         """A list or mapping with everything in it."""
@@ -188,9 +192,10 @@ class _Composer:
         is_list = isinstance(event, yaml.SequenceStartEvent)
         last = yaml.SequenceEndEvent if is_list else yaml.MappingEndEvent
         parts = []
-        while not isinstance(following := self._loader.get_event(), last):
-            parts.append(self._part(following, depth + 1))
-        end = following.end_mark.index if event.flow_style or not parts else parts[-1].end
+        while not self._loader.check_event(last):
+            parts.append(self._part(self._loader.get_event(), depth + 1))
+        closing = self._loader.get_event()
+        end = closing.end_mark.index if event.flow_style or not parts else parts[-1].end
         whole = self._list(event, parts) if is_list else self._mapping(event, parts)
         return replace(
             whole,
@@ -204,7 +209,7 @@ class _Composer:
 
         tag = self._tag(event, yaml.SequenceNode, None)
         node = yaml.SequenceNode(tag, [part.node for part in parts])
-        return _Part(node, event.start_mark.index, 0, items=tuple(parts))
+        return _Part(node, "list", event.start_mark.index, 0, items=tuple(parts))
 
     def _mapping(self, event: Any, parts: list[_Part]) -> _Part:
         import yaml
@@ -212,7 +217,7 @@ class _Composer:
         tag = self._tag(event, yaml.MappingNode, None)
         pairs = tuple(zip(parts[::2], parts[1::2], strict=True))
         node = yaml.MappingNode(tag, [(key.node, value.node) for key, value in pairs])
-        return _Part(node, event.start_mark.index, 0, pairs=pairs)
+        return _Part(node, "mapping", event.start_mark.index, 0, pairs=pairs)
 
     def _tag(self, event: Any, kind: type[yaml.Node], text: str | None) -> str:
         """The tag that is written, or else the one that PyYAML sees in a plain word."""
@@ -249,9 +254,9 @@ class _Tables:
         """The value of a node."""
         self.values[path] = self._span(part)
         tag = part.node.tag
-        if tag == _TAG + "map" and part.node.id == "mapping":
+        if tag == _TAG + "map" and part.kind == "mapping":
             return self._mapping(part, path)
-        if tag == _TAG + "seq" and part.node.id == "sequence":
+        if tag == _TAG + "seq" and part.kind == "list":
             return [self.value(item, (*path, index)) for index, item in enumerate(part.items)]
         return self._constructed(part)
 
@@ -281,9 +286,9 @@ class _Tables:
         """
         if part.node.tag == _EQUALS:
             return part.node.value
-        if part.node.id != "scalar":
-            hint = " (a template's {{ … }} needs quotes)" if part.node.id == "mapping" else ""
-            raise _RefusedError(f"a {_kind(part)} can't be a key{hint}", part.start, part.end)
+        if part.kind in ("list", "mapping"):
+            hint = " (a template's {{ … }} needs quotes)" if part.kind == "mapping" else ""
+            raise _RefusedError(f"a {part.kind} can't be a key{hint}", part.start, part.end)
         return self._constructed(part)
 
     def _constructed(self, part: _Part) -> Any:
@@ -322,17 +327,12 @@ def _merged_mappings(value: _Part) -> tuple[_Part, ...]:
     Raises:
         _RefusedError: it names something else.
     """
-    mappings = tuple(reversed(value.items)) if value.node.id == "sequence" else (value,)
+    mappings = tuple(reversed(value.items)) if value.kind == "list" else (value,)
     for mapping in mappings:
-        if mapping.node.id != "mapping":
-            message = f"<< merges a mapping or a list of mappings, not a {_kind(mapping)}"
+        if mapping.kind != "mapping":
+            message = f"<< merges a mapping or a list of mappings, not a {mapping.kind}"
             raise _RefusedError(message, mapping.start, mapping.end)
     return mappings
-
-
-def _kind(part: _Part) -> str:
-    """What a node is called."""
-    return {"sequence": "list", "mapping": "mapping"}.get(part.node.id, "single value")
 
 
 def _path_element(key: object, part: _Part) -> str | int:

@@ -15,6 +15,7 @@ from dslint.documents.document import Document, NodePath
 from dslint.documents.source import Source, Span
 from dslint.runs.effective import span_of_entry
 from dslint.runs.item import Item
+from dslint.runs.unknown import Unknown
 
 SECTION = "deepspeed_config"
 CONFIG_FILE: NodePath = (SECTION, "deepspeed_config_file")
@@ -44,6 +45,86 @@ KNOWN_KEYS = frozenset(
     ]
 )
 """The keys that `accelerate launch` reads from `deepspeed_config`."""
+
+_OTHER_ARGUMENTS = frozenset(
+    [
+        "downcast_bf16",
+        "dynamo_backend",
+        "enable_cpu_affinity",
+        "gpu_ids",
+        "machine_rank",
+        "main_process_ip",
+        "main_process_port",
+        "main_training_function",
+        "mixed_precision",
+        "num_cpu_threads_per_process",
+        "num_machines",
+        "num_processes",
+        "rdzv_backend",
+        "same_network",
+    ]
+)
+"""Further arguments of `accelerate launch`, which takes every key of a section for one of them."""
+
+_TOP_KEYS = frozenset(
+    [
+        "command_file",
+        "commands",
+        "compute_environment",
+        "debug",
+        "deepspeed_config",
+        "distributed_type",
+        "downcast_bf16",
+        "dynamo_backend",
+        "dynamo_config",
+        "enable_cpu_affinity",
+        "fp16",
+        "fp8_config",
+        "fsdp_config",
+        "gpu_ids",
+        "ipex_config",
+        "machine_rank",
+        "main_process_ip",
+        "main_process_port",
+        "main_training_function",
+        "megatron_lm_config",
+        "mixed_precision",
+        "mpirun_config",
+        "num_machines",
+        "num_processes",
+        "parallelism_config",
+        "rdzv_backend",
+        "same_network",
+        "tpu_env",
+        "tpu_name",
+        "tpu_use_cluster",
+        "tpu_use_sudo",
+        "tpu_vm",
+        "tpu_zone",
+        "use_cpu",
+    ]
+)
+"""The keys of ClusterConfig, old ones included."""
+
+_OTHER_TYPES = frozenset(
+    [
+        "NO",
+        "FSDP",
+        "MEGATRON_LM",
+        "MULTI_CPU",
+        "MULTI_GPU",
+        "MULTI_HPU",
+        "MULTI_MLU",
+        "MULTI_MUSA",
+        "MULTI_NEURON",
+        "MULTI_NPU",
+        "MULTI_SDAA",
+        "MULTI_XPU",
+        "TPU",
+        "XLA",
+    ]
+)
+"""The values of `distributed_type` beside DEEPSPEED."""
 
 
 def is_accelerate(document: Document) -> bool:
@@ -78,14 +159,17 @@ def place_of_ranks(document: Document) -> tuple[Source, Span] | None:
 def as_config(document: Document) -> Document:
     """The config that Accelerate makes of the inline keys.
 
-    Batch sizes come from the data loaders ("auto"), and `mixed_precision` switches fp16 or bf16 on.
+    Batch sizes come from the data loaders ("auto"), accumulation and clipping from the script where the file is
+    silent, and `mixed_precision` switches fp16 or bf16 on.
     """
     builder = _ConfigBuilder(document)
-    builder.put(("train_batch_size",), "auto")
-    builder.put(("train_micro_batch_size_per_gpu",), "auto")
     section = _section(document)
+    for name in ("train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps"):
+        builder.put((name,), "auto")
+    if not _is_dropped("gradient_clipping", section.get("gradient_clipping")):
+        builder.put(("gradient_clipping",), "auto")
     for name, path in _IN_DEEPSPEED_TERMS.items():
-        if section.get(name) is not None:
+        if section.get(name) is not None and not _is_dropped(name, section[name]):
             builder.put(path, _plain(section[name]), written_at=(SECTION, name))
     if section.get("zero_stage") is None:
         builder.put(("zero_optimization", "stage"), 2)
@@ -93,6 +177,11 @@ def as_config(document: Document) -> Document:
     if precision in ("fp16", "bf16"):
         builder.put((precision, "enabled"), True, written_at=("mixed_precision",))
     return builder.document()
+
+
+def _is_dropped(name: str, value: Any) -> bool:
+    """A gradient_clipping of 0 never gets into the config."""
+    return name == "gradient_clipping" and value is not None and _plain(value) == 0
 
 
 def _plain(value: Any) -> Any:
@@ -139,16 +228,16 @@ def unknown_keys(document: Document | None) -> tuple[Item, ...]:
     """Inline keys that Accelerate doesn't read."""
     if document is None:
         return ()
-    from dslint.runs.near_names import near_name
+    from dslint.runs.near_names import advice, near_name
 
     return tuple(
         Item(
-            {"key": str(name), "near": near_name(str(name), KNOWN_KEYS)},
+            {"key": str(name), "advice": advice(near_name(str(name), KNOWN_KEYS))},
             document.source,
             span_of_entry(document, (SECTION, name)),
         )
         for name in _section(document)
-        if name not in KNOWN_KEYS
+        if name not in KNOWN_KEYS and name not in _OTHER_ARGUMENTS
     )
 
 
@@ -157,7 +246,7 @@ def unused_section(document: Document | None) -> tuple[Item, ...]:
     if document is None or not _section(document):
         return ()
     kind = document.value.get("distributed_type")
-    if kind == "DEEPSPEED" or kind is None:
+    if kind not in _OTHER_TYPES:
         return ()
     place = span_of_entry(document, ("distributed_type",))
     return (
@@ -165,12 +254,74 @@ def unused_section(document: Document | None) -> tuple[Item, ...]:
     )
 
 
+def unknown_type(document: Document | None) -> tuple[Item, ...]:
+    """A distributed_type that Accelerate doesn't have, or none at all (one item or none)."""
+    if document is None:
+        return ()
+    kind = document.value.get("distributed_type")
+    if kind == "DEEPSPEED" or kind in _OTHER_TYPES or isinstance(kind, bool):
+        return ()
+    is_there = ("distributed_type",) in document.keys
+    place = span_of_entry(document, ("distributed_type",) if is_there else (SECTION,))
+    return (Item({"type": None if kind is None else str(kind)}, document.source, place),)
+
+
+def unknown_top_keys(document: Document | None) -> tuple[Item, ...]:
+    """Keys outside of all sections that Accelerate refuses; files for SageMaker have others and are left out."""
+    if document is None or document.value.get("compute_environment", "LOCAL_MACHINE") != "LOCAL_MACHINE":
+        return ()
+    from dslint.runs.near_names import advice, near_name
+
+    return tuple(
+        Item(
+            {
+                "key": str(name),
+                "advice": f": it belongs into `{SECTION}`" if name in KNOWN_KEYS else advice(near_name(str(name), _TOP_KEYS)),
+            },
+            document.source,
+            span_of_entry(document, (name,)),
+        )
+        for name in document.value
+        if name not in _TOP_KEYS
+    )
+
+
 def keys_beside_config_file(document: Document | None) -> tuple[Item, ...]:
-    """Inline keys that a config file beside them replaces."""
-    if document is None or config_file(document) is None:
+    """Inline keys that Accelerate refuses beside a config file (DeepSpeedPlugin._deepspeed_config_checks)."""
+    reference = None if document is None else config_file(document)
+    if document is None or reference is None:
         return ()
     return tuple(
-        Item({"key": name}, document.source, span_of_entry(document, (SECTION, name)))
+        Item({"key": name}, document.source, span_of_entry(document, (SECTION, name)), ((reference[1], "the config file"),))
         for name in _section(document)
         if name in _IN_DEEPSPEED_TERMS
     )
+
+
+def precision_beside_config_file(document: Document | None) -> tuple[Item, ...]:
+    """A mixed_precision that Accelerate refuses beside a config file (one item or none)."""
+    reference = None if document is None else config_file(document)
+    if document is None or reference is None or document.value.get("mixed_precision") is None:
+        return ()
+    value = document.value["mixed_precision"]
+    place = span_of_entry(document, ("mixed_precision",))
+    return (Item({"value": value}, document.source, place, ((reference[1], "the config file"),)),)
+
+
+def useless_init_flag(document: Document | None, stage: Any) -> tuple[Item, ...] | Unknown:
+    """A zero3_init_flag that is on at another ZeRO stage than 3 (one item or none)."""
+    flag = None if document is None else _section(document).get("zero3_init_flag")
+    if document is None or flag is None or _plain(flag) is not True or stage == 3:
+        return ()
+    if isinstance(stage, Unknown):
+        return stage
+    return (Item({"stage": stage}, document.source, span_of_entry(document, (SECTION, "zero3_init_flag"))),)
+
+
+def clipping_of_zero(document: Document | None) -> tuple[Item, ...]:
+    """An inline gradient_clipping of 0, which Accelerate drops (one item or none)."""
+    if document is None or config_file(document) is not None:
+        return ()
+    if not _is_dropped("gradient_clipping", _section(document).get("gradient_clipping")):
+        return ()
+    return (Item({"key": "gradient_clipping"}, document.source, span_of_entry(document, (SECTION, "gradient_clipping"))),)

@@ -65,3 +65,8 @@ def _doubt(left: Amount, right: Amount) -> Unknown | None:
     if isinstance(left, Unknown):
         return left | right if isinstance(right, Unknown) else left
     return right if isinstance(right, Unknown) else None
+
+
+def is_fraction(value: Any) -> bool:
+    """Whether a batch size is a number that isn't whole, which DeepSpeed doesn't notice."""
+    return isinstance(value, float) and value != int(value)

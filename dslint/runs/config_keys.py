@@ -8,12 +8,14 @@ from typing import Any
 
 from dslint.documents.document import Document, NodePath
 from dslint.runs.effective import is_config, span_of_entry
+from dslint.runs.file_form import is_python_word
 from dslint.runs.item import Item
 from dslint.runs.keys import KeyTable, NamePath, Schema
-from dslint.runs.near_names import near_name
+from dslint.runs.near_names import Near, advice, near_name
 from dslint.runs.unknown import Unknown
 
 Items = tuple[Item, ...]
+FALSE_WORDS = ("false", "no", "off", "0", "none", "null")
 NOTE_PREFIXES = ("_", "//", "#", "$", "comment")
 
 
@@ -45,7 +47,10 @@ def _unknown(document: Document, keys: KeyTable, loader: str | Unknown) -> Items
 
 
 def _unknown_keys(value: Any, keys: KeyTable) -> Iterator[tuple[NamePath, Schema]]:
-    """Paths of keys that their section doesn't have, with the section's schema; notes are left out."""
+    """Paths of keys that their section doesn't have, with the section's schema.
+
+    Left out are notes, and "auto" in typed sections, which drop it whatever the key.
+    """
     yield from _unknown_below(value, (), keys.schema, keys)
 
 
@@ -57,31 +62,56 @@ def _unknown_below(
     known = section.get("properties", {})
     for name, child in value.items():
         path = (*above, name)
-        if name in known:
+        if name in known and _was_removed(known[name], above):
+            yield path, section
+        elif name in known:
             if isinstance(child, dict) and keys.section(known[name]):
                 yield from _unknown_below(child, path, known[name], keys)
-        elif name in section.get("patternProperties", {}) or f"^{name}$" in section.get("patternProperties", {}):
+        elif f"^{name}$" in section.get("patternProperties", {}):
             continue
-        elif policy == "raises" or (policy == "ignored" and not is_note(name)):
+        elif policy == "raises" and child != "auto":
             yield path, section
+        elif policy == "ignored" and not is_note(name):
+            yield path, section
+
+
+def _was_removed(node: Schema, section: NamePath) -> bool:
+    """Whether a section once had a key and refuses it now; the larger removals have rules of their own."""
+    return "x-until" in node and "not" in node and bool(section) and section != ("zero_optimization",)
 
 
 def _unknown_item(document: Document, keys: KeyTable, path: NamePath, section: Schema) -> Item:
     name = path[-1]
     siblings = section.get("properties", {})
-    near = near_name(name, [key for key, node in siblings.items() if "not" not in node or "type" in node])
+    near = near_name(name, [key for key, node in siblings.items() if "x-until" not in node])
     homes = keys.sections_by_key.get(name, ())
+    home = homes[0] if len(homes) == 1 and near is None else None
     given = _sibling_names(document.value, path[:-1])
     fields = {
         "key": name,
         "section": ".".join(path[:-1]),
         "is_top_level": len(path) == 1,
         "refused": section.get("x-unknown-keys") == "raises",
-        "near": near,
-        "near_is_given": near in given,
-        "home": ".".join((*homes[0], name)) if len(homes) == 1 and near is None else None,
+        "is_slip": near is not None and near.is_slip and near.key not in given,
+        "has_home": home is not None,
+        "advice": _advice(siblings.get(name, {}), near, home),
     }
     return Item(fields, document.source, span_of_entry(document, path))
+
+
+def _advice(node: Schema, near: Near | None, home: NamePath | None) -> str:
+    """The end of a message: what to do instead; empty where nothing is known."""
+    if "x-until" in node:
+        removal = f" (removed after DeepSpeed {node['x-until']}): "
+        return removal + node["x-advice"][0].lower() + node["x-advice"][1:].rstrip(".")
+    return advice(near) if near is not None else _way_home(home)
+
+
+def _way_home(home: NamePath | None) -> str:
+    """The end of a message: where a key belongs; empty where that can't be told."""
+    if home is None:
+        return ""
+    return f": it belongs into `{'.'.join(home)}`" if home else ": it belongs at the top level"
 
 
 def _sibling_names(value: Any, section: NamePath) -> Mapping[str, Any]:
@@ -102,7 +132,10 @@ def _wrong(document: Document, keys: KeyTable, loader: str | Unknown) -> Items:
     return tuple(
         _wrong_item(document, keys, path, value)
         for path, value in wrong_values(document.value, keys.schema)
-        if path not in placeholders and value != "auto" and not _is_removed(keys, path)
+        if path not in placeholders
+        and value != "auto"
+        and not _is_removed(keys, path)
+        and not is_python_word(document, path)
     )
 
 
@@ -121,10 +154,10 @@ def _wrong_item(document: Document, keys: KeyTable, path: NodePath, value: Any) 
         "value": document.source.slice(document.values[path])[:60],
         "kind": kind_of(value),
         "expected": expected(node, keys),
-        "counts_as_true": node.get("x-coerces") == "truthiness" and bool(value) and isinstance(value, str),
+        "counts_as_true": node.get("x-coerces") == "truthiness" and bool(value),
+        "says_false": isinstance(value, str) and value.strip(", ").lower() in FALSE_WORDS,
         "refused": _is_refused(keys, names, node),
-        "is_null": value is None,
-        "is_section": bool(keys.section(node)),
+        "is_typed": "x-type" in node or keys.section(node).get("x-unknown-keys") == "raises",
     }
     return Item(fields, document.source, span_of_entry(document, path))
 
@@ -193,13 +226,13 @@ LISTS: Mapping[str, KeyFact] = {
     ),
     "unknown": KeyFact(
         "keys that their section doesn't have",
-        frozenset({"key", "section", "is_top_level", "refused", "near", "near_is_given", "home"}),
+        frozenset({"key", "section", "is_top_level", "refused", "is_slip", "has_home", "advice"}),
         _unknown,
     ),
     "wrong": KeyFact(
         "values that their key doesn't take",
         frozenset(
-            {"key", "value", "kind", "expected", "counts_as_true", "refused", "is_null", "is_section"}
+            {"key", "value", "kind", "expected", "counts_as_true", "says_false", "refused", "is_typed"}
         ),
         _wrong,
     ),

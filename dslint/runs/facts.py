@@ -13,8 +13,8 @@ from typing import Any
 
 from dslint.documents.document import Document
 from dslint.documents.source import Source, Span
-from dslint.runs import accelerate, config_keys, file_form, hardware, optimizer_facts
-from dslint.runs.batch import Batch, complete
+from dslint.runs import accelerate, config_keys, file_form, hardware, optimizer_facts, removed_keys
+from dslint.runs.batch import Batch, complete, is_fraction
 from dslint.runs.effective import EffectiveConfig
 from dslint.runs.item import Item
 from dslint.runs.keys import KeyTable
@@ -170,17 +170,33 @@ def _overlap_comm(facts: Facts) -> Any:
     return stage if isinstance(stage, Unknown) else stage == 3
 
 
+BATCH_KEYS = ("train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps")
+
+
+def _fractions(facts: Facts) -> tuple[Item, ...]:
+    return tuple(
+        Item({"key": key, "value": facts.value(f"config.{key}")}, *facts.place(f"config.{key}"))
+        for key in BATCH_KEYS
+        if is_fraction(facts.value(f"config.{key}"))
+    )
+
+
 def _gpu(ask: Callable[[Any], Any]) -> Callable[[Facts], Any]:
     return lambda facts: hardware.ask_gpu(facts.run.options.gpu, ask)
 
 
 FACTS: Mapping[str, Fact] = {
     "loader": Fact('who reads the config: "hf" or "deepspeed"', lambda facts: facts.loader),
+    "loader_is_said": Fact(
+        "whether an option or an Accelerate file names the loader, rather than an \"auto\" in the config",
+        lambda facts: facts.run.options.loader is not None or facts.run.accelerate is not None,
+    ),
     "ranks": Fact("number of ranks (world size)", _ranks),
     "dp_size": Fact("number of data-parallel ranks", _dp_size),
     "train_batch": Fact("samples an optimizer step, derived", lambda facts: facts.batch.train),
     "micro_batch": Fact("samples a rank and forward pass, derived", lambda facts: facts.batch.micro),
     "accumulation": Fact("forward passes an optimizer step, derived", lambda facts: facts.batch.accumulation),
+    "batch_fractions": Fact("batch sizes that are no whole numbers", _fractions, frozenset({"key", "value"})),
     "zero_stage": Fact("ZeRO stage, 0 to 3", lambda facts: facts.value("config.zero_optimization.stage")),
     "overlap_comm": Fact("whether communication overlaps", _overlap_comm),
     "gpu.name": Fact("name of the GPU", _gpu(lambda gpu: gpu.name)),
@@ -199,17 +215,50 @@ FACTS: Mapping[str, Fact] = {
     "accelerate.unknown_keys": Fact(
         "inline keys that Accelerate doesn't read",
         lambda facts: accelerate.unknown_keys(facts.run.accelerate),
-        frozenset({"key", "near"}),
+        frozenset({"key", "advice"}),
     ),
     "accelerate.unused_section": Fact(
         "a DeepSpeed section beside another distributed_type (one item or none)",
         lambda facts: accelerate.unused_section(facts.run.accelerate),
         frozenset({"type"}),
     ),
+    "accelerate.unknown_type": Fact(
+        "a distributed_type that Accelerate doesn't have, None where it is missing (one item or none)",
+        lambda facts: accelerate.unknown_type(facts.run.accelerate),
+        frozenset({"type"}),
+    ),
+    "accelerate.unknown_top_keys": Fact(
+        "keys outside of all sections that Accelerate refuses",
+        lambda facts: accelerate.unknown_top_keys(facts.run.accelerate),
+        frozenset({"key", "advice"}),
+    ),
     "accelerate.keys_beside_config_file": Fact(
-        "inline keys that a config file beside them replaces",
+        "inline keys that Accelerate refuses beside a config file",
         lambda facts: accelerate.keys_beside_config_file(facts.run.accelerate),
         frozenset({"key"}),
+    ),
+    "accelerate.precision_beside_config_file": Fact(
+        "a mixed_precision that Accelerate refuses beside a config file (one item or none)",
+        lambda facts: accelerate.precision_beside_config_file(facts.run.accelerate),
+        frozenset({"value"}),
+    ),
+    "accelerate.clipping_of_zero": Fact(
+        "an inline gradient_clipping of 0, which Accelerate drops (one item or none)",
+        lambda facts: accelerate.clipping_of_zero(facts.run.accelerate),
+        frozenset({"key"}),
+    ),
+    "accelerate.useless_init_flag": Fact(
+        "a zero3_init_flag that is on at another stage than 3 (one item or none)",
+        lambda facts: accelerate.useless_init_flag(facts.run.accelerate, facts.value("zero_stage")),
+        frozenset({"stage"}),
+    ),
+    "removed.switched_off": Fact(
+        "keys of removed features that are there and off",
+        lambda facts: removed_keys.switched_off(facts.document),
+        removed_keys.FIELDS,
+    ),
+    "removed.names_switched_off": Fact(
+        "the dotted names of these keys", lambda facts: removed_keys.names_switched_off(facts.document)
     ),
     **{
         f"file.{name}": Fact(form.meaning, lambda facts, form=form: form.work_out(facts.document), form.fields)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from dslint.documents.document import Document
+from dslint.documents.document import Document, NodePath
 from dslint.runs.item import Item
 
 Items = tuple[Item, ...]
@@ -54,14 +54,23 @@ def _placeholders(document: Document) -> Items:
     return (Item({"names": names, "count": len(names), "first": names[0]}, document.source, first.span),)
 
 
+def is_python_word(document: Document, path: NodePath) -> bool:
+    """Whether True, False or None stands somewhere without quotes, where Hjson reads it as a text."""
+    span = document.values.get(path)
+    return span is not None and document.source.slice(span).rstrip(", ") in ("True", "False", "None")
+
+
 def _python_words(document: Document) -> Items:
-    """True, False and None without quotes, which Hjson reads as text, comma included."""
+    """True, False and None as in Python; at the end of a line, a comma becomes part of the text."""
     return tuple(
-        Item({"word": text.rstrip(", "), "text": text, "key": str(path[-1])}, document.source, span)
+        Item(
+            {"word": text.rstrip(", "), "text": text, "key": str(path[-1]), "takes_comma": text.endswith(",")},
+            document.source,
+            span,
+        )
         for path, span in document.values.items()
-        if path
-        and (text := document.source.slice(span).strip()).rstrip(", ") in ("True", "False", "None")
-        and document.keys.get(path) is not None
+        if path in document.keys and is_python_word(document, path)
+        for text in [document.source.slice(span)]
     )
 
 
@@ -81,6 +90,6 @@ LISTS: Mapping[str, FormFact] = {
         _placeholders,
     ),
     "python_words": FormFact(
-        "True, False and None written as in Python", frozenset({"word", "text", "key"}), _python_words
+        "True, False and None written as in Python", frozenset({"word", "text", "key", "takes_comma"}), _python_words
     ),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 _HABITS = {
     "max_grad_norm": "gradient_clipping",
@@ -11,8 +12,6 @@ _HABITS = {
     "train_batch_size_per_gpu": "train_micro_batch_size_per_gpu",
     "micro_batch_size": "train_micro_batch_size_per_gpu",
     "per_device_train_batch_size": "train_micro_batch_size_per_gpu",
-    "gradient_accumulation": "gradient_accumulation_steps",
-    "cpu_offload_params": "cpu_offload_param",
     "init_scale_power": "initial_scale_power",
     "thread_count": "intra_op_parallelism",
     "zero_stage": "zero_optimization",
@@ -20,14 +19,40 @@ _HABITS = {
 """Names from other tools and older texts, with DeepSpeed's word for the same thing."""
 
 
-def near_name(name: str, known: Iterable[str]) -> str | None:
-    """The known key that somebody meant: a slip of the keys, another spelling, or a piece of it.
+@dataclass(frozen=True)
+class Near:
+    """A known key that somebody may have meant.
+
+    Attributes:
+        key: the known key.
+        is_slip: whether the two differ by a slip of the keys or another spelling only, so that nothing else
+            can be meant.
+    """
+
+    key: str
+    is_slip: bool
+
+
+def near_name(name: str, known: Iterable[str]) -> Near | None:
+    """The known key that somebody meant: a slip of the keys, another spelling, a piece, another tool's word.
 
     Names that differ in a digit (fp16, fp32) are different things, never slips.
     """
     candidates = [key for key in known if key != name]
+    slip = _slip(name, candidates)
+    if slip is not None:
+        return Near(slip, is_slip=True)
     if _HABITS.get(name) in candidates:
-        return _HABITS[name]
+        return Near(_HABITS[name], is_slip=False)
+    return None
+
+
+def advice(near: Near | None) -> str:
+    """The end of a message: what was probably meant; empty where nothing is near."""
+    return f": did you mean `{near.key}`?" if near is not None else ""
+
+
+def _slip(name: str, candidates: list[str]) -> str | None:
     plain = _plain(name)
     for key in candidates:
         if _plain(key) == plain:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from dslint.documents.document import Document
 from dslint.runs.effective import EffectiveConfig, span_of_entry
 from dslint.runs.item import Item
 from dslint.runs.keys import NamePath
+from dslint.runs.near_names import advice, near_name
 from dslint.runs.optimizers import (
     OptimizerSection,
+    default_value,
     dropped_params,
     is_untested_with_zero,
     missing_scheduler_params,
@@ -29,6 +32,39 @@ from dslint.runs.unknown import UNDECIDABLE, Unknown
 Items = tuple[Item, ...]
 OPTIMIZER_PARAMS: NamePath = ("optimizer", "params")
 SCHEDULER_PARAMS: NamePath = ("scheduler", "params")
+
+# What the Trainer puts for "auto" (HfTrainerDeepSpeedConfig in transformers/integrations/deepspeed.py).
+FILLED_BY_TRAINER: Mapping[NamePath, frozenset[str]] = {
+    OPTIMIZER_PARAMS: frozenset({"lr", "betas", "eps", "weight_decay"}),
+    SCHEDULER_PARAMS: frozenset({"warmup_min_lr", "warmup_max_lr", "warmup_num_steps", "total_num_steps"}),
+}
+
+# Further parameters that the schema doesn't list, for did-you-mean.
+_OTHER_PARAMS = ("amsgrad", "bias_correction", "dampening", "nesterov")
+_HABITS = {
+    "alpha": "betas",
+    "beta": "betas",
+    "beta1": "betas",
+    "beta2": "betas",
+    "adam_beta1": "betas",
+    "adam_beta2": "betas",
+    "epsilon": "eps",
+    "adam_epsilon": "eps",
+    "learning_rate": "lr",
+    "wd": "weight_decay",
+    "decay": "weight_decay",
+    "warmup": "warmup_num_steps",
+    "warmup_steps": "warmup_num_steps",
+    "warmup_step": "warmup_num_steps",
+    "num_warmup_steps": "warmup_num_steps",
+    "total_steps": "total_num_steps",
+    "total_num_step": "total_num_steps",
+    "num_training_steps": "total_num_steps",
+    "max_steps": "total_num_steps",
+    "max_lr": "warmup_max_lr",
+    "min_lr": "warmup_min_lr",
+}
+"""Names from other libraries, with DeepSpeed's word for the same thing."""
 
 
 def optimizer_section(config: EffectiveConfig) -> OptimizerSection | None | Unknown:
@@ -86,19 +122,67 @@ def about_scheduler(ask: Callable[[str, Mapping[str, Any]], Any]) -> Callable[[E
     return work_out
 
 
-def items(config: EffectiveConfig, path: NamePath, names: Iterable[str] | None | Unknown) -> Items | Unknown:
-    """Parameters as items with their places."""
+def items(
+    config: EffectiveConfig,
+    path: NamePath,
+    names: Iterable[str] | None | Unknown,
+    known: Iterable[str] = (),
+) -> Items | Unknown:
+    """Parameters as items with their places, and with the one of `known` that was probably meant."""
     if isinstance(names, Unknown):
         return names
     document: Document = config.document
     return tuple(
-        Item({"key": name, "value": config.written((*path, name))}, document.source, span_of_entry(document, (*path, name)))
+        Item(
+            {
+                "key": name,
+                "value": config.written((*path, name)),
+                "advice": _did_you_mean(name, [key for key in known if key != name]),
+            },
+            document.source,
+            span_of_entry(document, (*path, name)),
+        )
         for name in names or ()
     )
 
 
+def _did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The end of a message; empty where nothing is near."""
+    known = list(known)
+    habit = _HABITS.get(name.lower())
+    return f": did you mean `{habit}`?" if habit in known else advice(near_name(name, known))
+
+
+def _known_names(config: EffectiveConfig, path: NamePath) -> tuple[str, ...]:
+    """The parameters that the schema lists, of whatever class."""
+    node = config.keys.node(path)
+    listed = config.keys.section(node).get("properties", {}) if node is not None else {}
+    return tuple(name for name in (*listed, *_OTHER_PARAMS) if name != "max_grad_norm")
+
+
+def _taken_optimizer_params(config: EffectiveConfig) -> tuple[str, ...]:
+    """Those of the listed parameters that the optimizer at hand takes."""
+    section = optimizer_section(config)
+    if not isinstance(section, OptimizerSection):
+        return ()
+    names = _known_names(config, OPTIMIZER_PARAMS)
+    refused = unknown_params(replace(section, params=dict.fromkeys(names, False)))
+    return tuple(name for name in names if name not in refused)
+
+
+def _taken_scheduler_params(config: EffectiveConfig) -> tuple[str, ...]:
+    """Those of the listed parameters that the scheduler at hand takes."""
+    type_name = _scheduler(config)
+    if not isinstance(type_name, str):
+        return ()
+    names = _known_names(config, SCHEDULER_PARAMS)
+    refused = unknown_scheduler_params(type_name, dict.fromkeys(names))
+    return tuple(name for name in names if name not in refused)
+
+
 def _unknown_optimizer_params(config: EffectiveConfig) -> Items | Unknown:
-    return items(config, OPTIMIZER_PARAMS, about_optimizer(unknown_params)(config))
+    names = about_optimizer(unknown_params)(config)
+    return items(config, OPTIMIZER_PARAMS, names, _taken_optimizer_params(config))
 
 
 def _dropped_optimizer_params(config: EffectiveConfig) -> Items | Unknown:
@@ -118,7 +202,21 @@ def _not_numbers(config: EffectiveConfig) -> Items:
 
 
 def _unknown_scheduler_params(config: EffectiveConfig) -> Items | Unknown:
-    return items(config, SCHEDULER_PARAMS, about_scheduler(unknown_scheduler_params)(config))
+    names = about_scheduler(unknown_scheduler_params)(config)
+    return items(config, SCHEDULER_PARAMS, names, _taken_scheduler_params(config))
+
+
+def _unfilled_auto(path: NamePath) -> Callable[[EffectiveConfig], Items | Unknown]:
+    """Parameters with the value "auto" that not even the Trainer fills in."""
+
+    def work_out(config: EffectiveConfig) -> Items | Unknown:
+        params = config.written(path)
+        if not isinstance(params, dict):
+            return ()
+        filled = FILLED_BY_TRAINER[path]
+        return items(config, path, [name for name, value in params.items() if value == "auto" and name not in filled])
+
+    return work_out
 
 
 def _refused_scheduler_values(config: EffectiveConfig) -> Items | Unknown:
@@ -147,6 +245,10 @@ VALUES: Mapping[str, tuple[str, Callable[[EffectiveConfig], Any]]] = {
         about_optimizer(refuses_amsgrad),
     ),
     "optimizer.is_untested": ("whether ZeRO takes the optimizer only when told to", is_untested),
+    "optimizer.default_lr": (
+        "the learning rate that the class takes where none is given",
+        about_optimizer(lambda section: default_value(section, "lr")),
+    ),
     "scheduler.kind": (
         'who has the scheduler: "deepspeed", "torch" or "unknown"; None without one',
         about_scheduler(lambda name, params: scheduler_kind(name)),
@@ -165,7 +267,15 @@ LISTS: Mapping[str, tuple[str, Callable[[EffectiveConfig], Any]]] = {
     "optimizer.unknown_params": ("optimizer parameters that the class doesn't take", _unknown_optimizer_params),
     "optimizer.dropped_params": ("optimizer parameters that are taken and not used", _dropped_optimizer_params),
     "optimizer.text_params": ("optimizer numbers that are given as text", _not_numbers),
+    "optimizer.unfilled_auto": (
+        'optimizer parameters with the value "auto" that the Trainer doesn\'t fill',
+        _unfilled_auto(OPTIMIZER_PARAMS),
+    ),
+    "scheduler.unfilled_auto": (
+        'scheduler parameters with the value "auto" that the Trainer doesn\'t fill',
+        _unfilled_auto(SCHEDULER_PARAMS),
+    ),
     "scheduler.unknown_params": ("scheduler parameters that the class doesn't take", _unknown_scheduler_params),
     "scheduler.refused_values": ("scheduler parameters whose value is refused", _refused_scheduler_values),
 }
-FIELDS = frozenset({"key", "value"})
+FIELDS = frozenset({"key", "value", "advice"})

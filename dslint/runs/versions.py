@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 _PARTS = 3  # a release has this many numbers: 0.19 means 0.19.0
 _HIGHEST_PARENT = 6  # folders above the file that are searched where there is no repository
 _LARGEST_FILE = 8 * 1024 * 1024  # bytes; lock files reach one or two
+_MOST_MENTIONS = 100  # more in one folder are no project's
+_LONGEST_LINE = 4096  # characters; a requirement has a few dozen
 
-_RELEASE = (
-    r"v?(\d{1,6}(?:\.\d{1,6}){1,5})(?:[-_.]?(?:dev|post|alpha|beta|pre|rc|a|b|c)[-_.]?\d*)*(?:\+[\w.]+)?"
-)
-_CLAUSE = r"(===|==|~=|!=|<=|>=|<|>)\s*v?(\d{1,6}(?:\.\d{1,6}){0,5})(\.\*)?[\w.+-]*"
+_SUFFIX = r"(?:[-_.]?(?:dev|post|alpha|beta|pre|rc|a|b|c)(?:[-_.]?\d+)?){0,3}(?:\+[\w.]+)?"
+_RELEASE = r"v?(\d{1,6}(?:\.\d{1,6}){1,5})" + _SUFFIX
+_CLAUSE = r"(===|==|~=|!=|<=|>=|<|>)\s*v?(\d{1,6}(?:\.\d{1,6}){0,5})(\.\*)?" + _SUFFIX
 _REQUIREMENT = r"(?i:deepspeed)\s*(?:\[[^\]]*\])?\s*(?P<rest>$|[(<>=!~;@,\s].*)"
 
 _LAST_PATCHES = {7: 7, 8: 3, 9: 5, 10: 3, 11: 2, 12: 6, 13: 5, 14: 5, 15: 4, 16: 9, 17: 6, 18: 9, 19: 8}
@@ -233,7 +234,7 @@ def _padded(numbers: tuple[int, ...], length: int = _PARTS) -> tuple[int, ...]:
 
 def _decide(mentions: Sequence[_Mention]) -> KnownVersion | None:
     """What the mentions of one kind of file say: the first that names a release, else the first."""
-    known = [_known(mention) for mention in mentions]
+    known = [_known(mention) for mention in mentions[:_MOST_MENTIONS]]
     exact = (version for version in known if version is not None and version.exact)
     return next(exact, known[0])
 
@@ -329,7 +330,7 @@ def _lock_lines(path: str) -> Iterator[tuple[int, str]]:
 
 def _requirement(text: str, path: str, line: int) -> _Mention | None:
     """The mention that a requirement such as `deepspeed[sparse]>=0.12 ; python_version > "3.8"` is."""
-    match = re.fullmatch(_REQUIREMENT, text.strip())
+    match = re.fullmatch(_REQUIREMENT, text.strip()) if len(text) <= _LONGEST_LINE else None
     if match is None:
         return None
     written = text.strip().split(";")[0].strip()

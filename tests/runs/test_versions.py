@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -113,6 +114,7 @@ def test_a_specifier_separates_releases(spec: str, yes: str, no: str) -> None:
         ("0.19.7", "'0.19.7' is not a version condition"),
         (">=0.18,<", "'<' in '>=0.18,<' is not a version condition"),
         ("=>0.18", "is not a version condition"),
+        (">=0.18.x", "is not a version condition"),
         (">=latest", "is not a version condition"),
         (">=0.14.*", r"\.\* goes with == and != only"),
         ("~=1", "~= needs two numbers"),
@@ -426,6 +428,22 @@ def test_odd_files_are_passed_over(write: Write) -> None:
 @pytest.mark.parametrize("near", ["", "-", "no/such/folder/ds.json", "\0", "x" * 5000])
 def test_odd_paths_are_passed_over(write: Write, near: str) -> None:
     assert find_version(near) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("requirements.txt", "deepspeed" + " " * 60_000 + "!"),
+        ("requirements.txt", "deepspeed==0.1" + "-dev" * 900 + "!"),
+        ("pyproject.toml", "[project]\ndependencies = [" + '"deepspeed>=0.12", ' * 20_000),
+        ("setup.py", "'" * 100_000),
+    ],
+)
+def test_files_made_to_be_slow_are_not(write: Write, name: str, text: str) -> None:
+    write(name, text)
+    before = time.process_time()
+    find_version("ds.json")
+    assert time.process_time() - before < 2
 
 
 def test_a_folder_stands_for_the_files_in_it(write: Write) -> None:
