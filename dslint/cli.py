@@ -14,7 +14,7 @@ from dslint import __version__
 
 if TYPE_CHECKING:
     from dslint.lint import Report
-    from dslint.rulebook.rule import Rule
+    from dslint.rulebook.rule_text import RuleText
     from dslint.runs.gpus import Gpu
     from dslint.runs.run import Options
 
@@ -231,26 +231,30 @@ def _explain(options: argparse.Namespace) -> int:
     return FINE
 
 
-def _find_rule(label: str) -> Rule:
-    from dslint.rulebook.cache import shipped_rules
+def _find_rule(label: str) -> RuleText:
+    from dslint.rulebook.cache import shipped_rule_texts
 
-    rules = shipped_rules()
-    for rule in rules:
-        if label.upper() == rule.code or label == rule.name:
-            return rule
+    rules = shipped_rule_texts()
+    for one in rules:
+        if label.upper() == one.code or label == one.name:
+            return one
     from difflib import get_close_matches
 
-    near = get_close_matches(label.lower(), [*(r.code.lower() for r in rules), *(r.name for r in rules)], n=1)
-    hint = f": did you mean {near[0].upper() if near[0].startswith('ds') else near[0]}?" if near else ""
-    raise UsageError(f"there is no rule '{label}'{hint or ' (dslint rules lists them)'}")
+    labels = {
+        **{one.code.lower(): one.code for one in rules},
+        **{one.name: one.name for one in rules},
+    }
+    near = get_close_matches(label.lower(), labels, n=1)
+    hint = f": did you mean {labels[near[0]]}?" if near else " (dslint rules lists them)"
+    raise UsageError(f"there is no rule '{label}'{hint}")
 
 
 def _rules(options: argparse.Namespace) -> int:
     from dslint.reports.rule_list import rule_list_as_json, rule_list_as_text
     from dslint.reports.style import style_for
-    from dslint.rulebook.cache import shipped_rules
+    from dslint.rulebook.cache import shipped_rule_texts
 
-    rules = shipped_rules()
+    rules = shipped_rule_texts()
     if options.format == "json":
         print(rule_list_as_json(rules))
     else:

@@ -44,7 +44,8 @@ def schema_for(release: Release) -> Json:
     defaults are those of the release, and sections that did not yet refuse unknown keys are open. What a key
     of today accepted in other ways back then is not known and stays as it is.
     """
-    return _section(load_schema(), release)
+    newest = load_schema()
+    return newest if release >= parse_release(newest["x-deepspeed"]) else _section(newest, release)
 
 
 def _section(node: Json, release: Release) -> Json:

@@ -8,17 +8,17 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dslint.reports.style import Style
-from dslint.rulebook.rule import Rule
+from dslint.rulebook.rule_text import RuleText
 
 WIDTH = 88
 
 
-def explanation(rule: Rule, style: Style) -> str:
+def explanation(rule: RuleText, style: Style) -> str:
     """The text of `dslint explain`."""
     return "\n".join(_lines(rule, style))
 
 
-def _lines(rule: Rule, style: Style) -> Iterator[str]:
+def _lines(rule: RuleText, style: Style) -> Iterator[str]:
     yield f"{style.bold(f'{rule.code} {rule.name}')}  {style.severity(rule.severity, rule.severity)}"
     yield ""
     yield textwrap.fill(rule.summary, WIDTH)
@@ -27,18 +27,17 @@ def _lines(rule: Rule, style: Style) -> Iterator[str]:
     yield textwrap.indent(textwrap.fill(rule.why, WIDTH - 2), "  ")
     yield ""
     yield style.bold("What DeepSpeed does")
-    yield f"  {_effect(rule.text['effect'])}"
-    if rule.deepspeed:
-        yield f"  DeepSpeed {rule.deepspeed}"
-    yield f"  Source: {rule.source}"
-    example = rule.text["examples"][0]
+    yield f"  {_effect(rule.data['effect'])}"
+    if "deepspeed" in rule.data:
+        yield f"  DeepSpeed {rule.data['deepspeed']}"
+    yield f"  Source: {rule.data['source']}"
+    example = rule.data["examples"][0]
     yield from _example("Example", example["bad"], style)
     yield from _example("Use instead", example["good"], style)
-    if rule.fix is not None:
-        title = "".join(part if isinstance(part, str) else "…" for part in rule.fix.title)
+    if "fix" in rule.data:
         yield ""
         yield style.bold("Fix")
-        yield f"  {title} ({rule.fix.tier})"
+        yield f"  {rule.data['fix']['title']} ({rule.data['fix']['tier']})"
 
 
 def _effect(effect: Mapping[str, Any]) -> str:

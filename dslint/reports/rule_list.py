@@ -6,34 +6,34 @@ import json
 from collections.abc import Sequence
 
 from dslint.reports.style import Style
-from dslint.rulebook.rule import Rule
+from dslint.rulebook.rule_text import RuleText
 
 
-def rule_list_as_text(rules: Sequence[Rule], style: Style) -> str:
+def rule_list_as_text(rules: Sequence[RuleText], style: Style) -> str:
     """One line a rule: code, severity, name, summary."""
-    name_width = max((len(rule.name) for rule in rules), default=0)
+    name_width = max((len(one.name) for one in rules), default=0)
     lines = [
-        f"{style.bold(rule.code)}  {style.severity(rule.severity, f'{rule.severity:<7}')}  "
-        f"{rule.name:<{name_width}}  {rule.summary}"
-        for rule in rules
+        f"{style.bold(one.code)}  {style.severity(one.severity, f'{one.severity:<7}')}  "
+        f"{one.name:<{name_width}}  {one.summary}"
+        for one in rules
     ]
     return "\n".join([*lines, "", f"{len(rules)} rules; `dslint explain CODE` tells more about one."])
 
 
-def rule_list_as_json(rules: Sequence[Rule]) -> str:
+def rule_list_as_json(rules: Sequence[RuleText]) -> str:
     """The rules as data for other tools."""
     content = [
         {
-            "code": rule.code,
-            "name": rule.name,
-            "area": rule.area,
-            "severity": rule.severity,
-            "summary": rule.summary,
-            "why": rule.why,
-            "deepspeed": rule.deepspeed or None,
-            "fix": None if rule.fix is None else rule.fix.tier,
-            "source": rule.source,
+            "code": one.code,
+            "name": one.name,
+            "area": one.area,
+            "severity": one.severity,
+            "summary": one.summary,
+            "why": one.why,
+            "deepspeed": one.data.get("deepspeed"),
+            "fix": one.data["fix"]["tier"] if "fix" in one.data else None,
+            "source": one.data["source"],
         }
-        for rule in rules
+        for one in rules
     ]
     return json.dumps(content, indent=2, ensure_ascii=False)

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
-from dataclasses import asdict
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dslint import __version__
 from dslint.data import data_folder
-from dslint.rulebook.rule import Rule, RuleFix
+from dslint.rulebook.rule_text import RuleText
+
+if TYPE_CHECKING:
+    from dslint.rulebook.rule import Rule
 
 
 def shipped_rules() -> list[Rule]:
@@ -23,17 +25,51 @@ def shipped_rules() -> list[Rule]:
     Raises:
         RuleError: a rule file has a mistake.
     """
+    from dslint.rulebook.rule import Rule, RuleFix
+
+    def fix(data: dict[str, Any]) -> RuleFix:
+        return RuleFix(**{**data, "title": tuple(data["title"]), "delete": tuple(data["delete"])})
+
+    def rule(data: dict[str, Any]) -> Rule:
+        each = tuple(data["each"]) if data["each"] else None
+        mended = {"each": each, "message": tuple(data["message"]), "fix": fix(data["fix"]) if data["fix"] else None}
+        return Rule(**{**data, **mended})
+
+    return [rule(data) for data in _cached("rules")]
+
+
+def shipped_rule_texts() -> list[RuleText]:
+    """The texts of the same rules, in the same order.
+
+    Raises:
+        RuleError: a rule file has a mistake.
+    """
+    return [RuleText(text["file"], text["data"]) for text in _cached("texts")]
+
+
+def _cached(part: str) -> list[dict[str, Any]]:
+    """One of the two halves of the cache: what the judge needs ("rules"), and the rest ("texts")."""
     folder = data_folder("rules")
     fingerprint = _fingerprint(folder)
-    path = _cache_folder() / f"rules-{__version__}.json"
-    cached = _read(path, fingerprint)
+    cached = _read(_cache_file(part), fingerprint)
     if cached is not None:
         return cached
+    from dataclasses import asdict
+
     from dslint.rulebook.loader import load_rules
 
-    rules = load_rules(folder)
-    _write(path, fingerprint, rules)
-    return rules
+    loaded = load_rules(folder)
+    halves = {
+        "rules": [asdict(one.rule) for one in loaded],
+        "texts": [{"file": one.text.file, "data": one.text.data} for one in loaded],
+    }
+    for name, content in halves.items():
+        _write(_cache_file(name), {"fingerprint": fingerprint, "content": content})
+    return halves[part]
+
+
+def _cache_file(part: str) -> Path:
+    return _cache_folder() / f"{part}-{__version__}.json"
 
 
 def _cache_folder() -> Path:
@@ -57,35 +93,20 @@ def _subfolders(folder: Path) -> list[str]:
     return sorted(entry.path for entry in os.scandir(folder) if entry.is_dir())
 
 
-def _read(path: Path, fingerprint: str) -> list[Rule] | None:
+def _read(path: Path, fingerprint: str) -> list[dict[str, Any]] | None:
     try:
         stored = json.loads(path.read_text("utf-8"))
-        if stored["fingerprint"] != fingerprint:
-            return None
-        return [_rule(data) for data in stored["rules"]]
+        content: list[dict[str, Any]] = stored["content"]
+        return content if stored["fingerprint"] == fingerprint else None
     except (OSError, ValueError, TypeError, KeyError):
         return None
 
 
-def _rule(data: dict[str, Any]) -> Rule:
-    fix = data["fix"]
-    each = data["each"]
-    return Rule(
-        **{
-            **data,
-            "each": tuple(each) if each else None,
-            "message": tuple(data["message"]),
-            "fix": RuleFix(**{**fix, "title": tuple(fix["title"]), "delete": tuple(fix["delete"])}) if fix else None,
-        }
-    )
-
-
-def _write(path: Path, fingerprint: str, rules: Iterable[Rule]) -> None:
-    """Replaces the cache file as a whole; a cache that can't be written is no trouble."""
+def _write(path: Path, content: Mapping[str, Any]) -> None:
+    """Replaces a cache file as a whole; a cache that can't be written is no trouble."""
     temporary = path.with_name(f"{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        content = {"fingerprint": fingerprint, "rules": [asdict(rule) for rule in rules]}
         temporary.write_text(json.dumps(content), "utf-8")
         os.replace(temporary, path)
     except OSError:

@@ -10,7 +10,7 @@ from typing import Any
 from dslint.documents.config_reader import read_config
 from dslint.documents.source import Source
 from dslint.documents.yaml_reader import read_yaml
-from dslint.rulebook.rule import Rule
+from dslint.rulebook.rule_text import RuleText
 from dslint.runs import accelerate
 from dslint.runs.gpus import find_gpu
 from dslint.runs.run import Options, Run
@@ -38,9 +38,9 @@ class Example:
     says: str | None
 
 
-def examples(rule: Rule) -> Iterator[Example]:
+def examples(rule: RuleText) -> Iterator[Example]:
     """The examples in a rule's file."""
-    for data in rule.text["examples"]:
+    for data in rule.data["examples"]:
         yield Example(data["name"], data["bad"], data["good"], data.get("marks"), data.get("says"))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +15,24 @@ from dslint.documents.source import Source, Span, UnreadableFileError, read_sour
 from dslint.documents.yaml_reader import read_yaml
 from dslint.rulebook.expression import ExpressionError, Tree, parse
 from dslint.rulebook.rule import Part, Rule, RuleFix
+from dslint.rulebook.rule_text import RuleText
 from dslint.runs.vocabulary import Vocabulary
 from dslint.runs.versions import check_spec
+
+
+@dataclass(frozen=True)
+class RuleFile:
+    """One rule file, checked: the rule itself, and its texts."""
+
+    rule: Rule
+    text: RuleText
 
 
 class RuleError(Exception):
     """A rule file that can't be used; the text begins with its path, line and column."""
 
 
-def load_rules(folder: Path) -> list[Rule]:
+def load_rules(folder: Path) -> list[RuleFile]:
     """All rules of a folder, by code.
 
     Raises:
@@ -31,15 +41,15 @@ def load_rules(folder: Path) -> list[Rule]:
     vocabulary = Vocabulary()
     rules = [_load(path, folder, vocabulary) for path in sorted(folder.glob("*/*.yaml"))]
     seen: dict[str, str] = {}
-    for rule in rules:
-        for label in (rule.code, rule.name):
+    for loaded in rules:
+        for label in (loaded.rule.code, loaded.rule.name):
             if label in seen:
-                raise RuleError(f"{folder / rule.file}:1:1: {label} is taken by {seen[label]}")
-            seen[label] = rule.file
-    return sorted(rules, key=lambda rule: rule.code)
+                raise RuleError(f"{folder / loaded.text.file}:1:1: {label} is taken by {seen[label]}")
+            seen[label] = loaded.text.file
+    return sorted(rules, key=lambda loaded: loaded.rule.code)
 
 
-def rule_from_text(text: str, shown_as: str = "rule.yaml") -> Rule:
+def rule_from_text(text: str, shown_as: str = "rule.yaml") -> RuleFile:
     """A rule from the text of its file; for rules that lie in no folder.
 
     Raises:
@@ -48,19 +58,19 @@ def rule_from_text(text: str, shown_as: str = "rule.yaml") -> Rule:
     return _rule(Source(shown_as, text.encode()), shown_as, Vocabulary())
 
 
-def _load(path: Path, folder: Path, vocabulary: Vocabulary) -> Rule:
+def _load(path: Path, folder: Path, vocabulary: Vocabulary) -> RuleFile:
     try:
         source = read_source(path)
     except UnreadableFileError as error:
         raise RuleError(f"{path}:1:1: {error}") from None
-    rule = _rule(source, path.relative_to(folder).as_posix(), vocabulary)
-    expected = f"{rule.code}-{rule.name}.yaml"
+    loaded = _rule(source, path.relative_to(folder).as_posix(), vocabulary)
+    expected = f"{loaded.rule.code}-{loaded.rule.name}.yaml"
     if path.name != expected:
         raise RuleError(f"{path}:1:1: the file must be called {expected}")
-    return rule
+    return loaded
 
 
-def _rule(source: Source, file: str, vocabulary: Vocabulary) -> Rule:
+def _rule(source: Source, file: str, vocabulary: Vocabulary) -> RuleFile:
     document = read_yaml(source)
     if document.problem is not None:
         raise _error(source, document.problem.span, document.problem.message)
@@ -68,7 +78,7 @@ def _rule(source: Source, file: str, vocabulary: Vocabulary) -> Rule:
         duplicate = document.duplicates[0]
         raise _error(source, duplicate.second, f"the key `{duplicate.path[-1]}` stands twice")
     _check_shape(document)
-    return _Builder(document, file, vocabulary).rule()
+    return RuleFile(_Builder(document, vocabulary).rule(), RuleText(file, document.value))
 
 
 def _check_shape(document: Document) -> None:
@@ -96,10 +106,9 @@ def _error(source: Source, span: Span, message: str, further: int = 0) -> RuleEr
 class _Builder:
     """Builds one rule from its document."""
 
-    def __init__(self, document: Document, file: str, vocabulary: Vocabulary) -> None:
+    def __init__(self, document: Document, vocabulary: Vocabulary) -> None:
         self.document = document
         self.data: Mapping[str, Any] = document.value
-        self.file = file
         self.vocabulary = vocabulary
         self.each = self.read_each()
         self.item: tuple[str, frozenset[str]] | None = None
@@ -112,10 +121,7 @@ class _Builder:
         return Rule(
             code=data["code"],
             name=data["name"],
-            area=self.file.rpartition("/")[0],
             severity=data["severity"],
-            summary=data["summary"].strip(),
-            why=" ".join(data["why"].split()),
             each=self.each,
             when=self.expression(str(data["when"]), ("when",)),
             at=self.place(data["at"], ("at",)),
@@ -123,9 +129,6 @@ class _Builder:
             message=self.message(data["message"], ("message",)),
             fix=self.fix(),
             deepspeed=data.get("deepspeed", ""),
-            source=data["source"].strip(),
-            text=data,
-            file=self.file,
         )
 
     def read_each(self) -> tuple[str, str] | None:

@@ -37,15 +37,12 @@ class RuleFix:
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule file, checked and ready to be judged.
+    """What the judge needs of one rule file, checked.
 
     Attributes:
         code: `DS` and three digits; codes never change their meaning.
         name: reads after "allow".
-        area: the folder it lies in.
         severity: one of SEVERITIES.
-        summary: one line for lists.
-        why: what DeepSpeed does, in two or three sentences.
         each: in a rule that looks at every item of a list, that list fact and the item's name.
         when: the condition.
         at: the fact (or item) at which the finding stands.
@@ -53,17 +50,11 @@ class Rule:
         message: the finding's text.
         fix: how to mend it, if anyone can tell.
         deepspeed: the releases it holds for, such as ">=0.19.7"; empty for all.
-        source: the file and function of DeepSpeed (or others) that show it.
-        text: the whole rule file as data, for `explain` and for tests (examples, effect, proof).
-        file: the rule file, relative to the folder of rules.
     """
 
     code: str
     name: str
-    area: str
     severity: str
-    summary: str
-    why: str
     each: tuple[str, str] | None
     when: Tree
     at: str
@@ -71,6 +62,3 @@ class Rule:
     message: tuple[Part, ...]
     fix: RuleFix | None
     deepspeed: str
-    source: str
-    text: Mapping[str, Any]
-    file: str

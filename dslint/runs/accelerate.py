@@ -159,8 +159,8 @@ def place_of_ranks(document: Document) -> tuple[Source, Span] | None:
 def as_config(document: Document) -> Document:
     """The config that Accelerate makes of the inline keys.
 
-    Batch sizes come from the data loaders ("auto"), accumulation and clipping from the script where the file is
-    silent, and `mixed_precision` switches fp16 or bf16 on.
+    Batch sizes come from the data loaders ("auto"), accumulation and clipping from the script where the file
+    is silent, and `mixed_precision` switches fp16 or bf16 on.
     """
     builder = _ConfigBuilder(document)
     section = _section(document)
@@ -250,7 +250,12 @@ def unused_section(document: Document | None) -> tuple[Item, ...]:
         return ()
     place = span_of_entry(document, ("distributed_type",))
     return (
-        Item({"type": str(kind)}, document.source, document.keys[(SECTION,)], ((place, "the type that counts"),)),
+        Item(
+            {"type": str(kind)},
+            document.source,
+            document.keys[(SECTION,)],
+            ((place, "the type that counts"),),
+        ),
     )
 
 
@@ -267,17 +272,12 @@ def unknown_type(document: Document | None) -> tuple[Item, ...]:
 
 
 def unknown_top_keys(document: Document | None) -> tuple[Item, ...]:
-    """Keys outside of all sections that Accelerate refuses; files for SageMaker have others and are left out."""
+    """Keys outside of all sections that Accelerate refuses; files for SageMaker have others of their own."""
     if document is None or document.value.get("compute_environment", "LOCAL_MACHINE") != "LOCAL_MACHINE":
         return ()
-    from dslint.runs.near_names import advice, near_name
-
     return tuple(
         Item(
-            {
-                "key": str(name),
-                "advice": f": it belongs into `{SECTION}`" if name in KNOWN_KEYS else advice(near_name(str(name), _TOP_KEYS)),
-            },
+            {"key": str(name), "advice": _home_or_near(str(name))},
             document.source,
             span_of_entry(document, (name,)),
         )
@@ -286,13 +286,27 @@ def unknown_top_keys(document: Document | None) -> tuple[Item, ...]:
     )
 
 
+def _home_or_near(name: str) -> str:
+    """The end of a message about a key outside of all sections."""
+    from dslint.runs.near_names import advice, near_name
+
+    if name in KNOWN_KEYS:
+        return f": it belongs into `{SECTION}`"
+    return advice(near_name(name, _TOP_KEYS))
+
+
 def keys_beside_config_file(document: Document | None) -> tuple[Item, ...]:
     """Inline keys that Accelerate refuses beside a config file (DeepSpeedPlugin._deepspeed_config_checks)."""
     reference = None if document is None else config_file(document)
     if document is None or reference is None:
         return ()
     return tuple(
-        Item({"key": name}, document.source, span_of_entry(document, (SECTION, name)), ((reference[1], "the config file"),))
+        Item(
+            {"key": name},
+            document.source,
+            span_of_entry(document, (SECTION, name)),
+            ((reference[1], "the config file"),),
+        )
         for name in _section(document)
         if name in _IN_DEEPSPEED_TERMS
     )
@@ -324,4 +338,10 @@ def clipping_of_zero(document: Document | None) -> tuple[Item, ...]:
         return ()
     if not _is_dropped("gradient_clipping", _section(document).get("gradient_clipping")):
         return ()
-    return (Item({"key": "gradient_clipping"}, document.source, span_of_entry(document, (SECTION, "gradient_clipping"))),)
+    return (
+        Item(
+            {"key": "gradient_clipping"},
+            document.source,
+            span_of_entry(document, (SECTION, "gradient_clipping")),
+        ),
+    )

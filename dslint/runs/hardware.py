@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dslint.runs.gpus import Gpu
 from dslint.runs.unknown import needs
+
+if TYPE_CHECKING:
+    from dslint.runs.gpus import Gpu
 
 UNKNOWN_GPU = needs("the type of GPU (--gpu)")
 

@@ -67,7 +67,7 @@ _HABITS = {
 """Names from other libraries, with DeepSpeed's word for the same thing."""
 
 
-def optimizer_section(config: EffectiveConfig) -> OptimizerSection | None | Unknown:
+def optimizer_section(config: EffectiveConfig) -> OptimizerSection | Unknown | None:
     """The optimizer that the config asks for; None where it asks for none."""
     name = config.value(("optimizer", "type"))
     if not isinstance(name, str):
@@ -82,7 +82,9 @@ def _params(config: EffectiveConfig, path: NamePath) -> Mapping[str, Any]:
     written = config.written(path)
     if not isinstance(written, dict):
         return {}
-    return {name: config.value((*path, name)) if value == "auto" else value for name, value in written.items()}
+    return {
+        name: config.value((*path, name)) if value == "auto" else value for name, value in written.items()
+    }
 
 
 def about_optimizer(ask: Callable[[OptimizerSection], Any]) -> Callable[[EffectiveConfig], Any]:
@@ -99,15 +101,19 @@ def is_untested(config: EffectiveConfig) -> bool | Unknown:
     """Whether ZeRO refuses the optimizer unless zero_allow_untested_optimizer is on."""
     section = optimizer_section(config)
     stage = config.value(("zero_optimization", "stage"))
-    if isinstance(stage, Unknown) or not isinstance(section, OptimizerSection):
-        return stage if isinstance(stage, Unknown) else section or False
+    if section is None:
+        return False
+    if isinstance(section, Unknown):
+        return section
+    if isinstance(stage, Unknown):
+        return stage
     if optimizer_kind(section.type_name) not in ("deepspeed", "torch"):
         return False
     answer = is_untested_with_zero(section, stage)
     return UNDECIDABLE if answer is None else answer
 
 
-def _scheduler(config: EffectiveConfig) -> str | None | Unknown:
+def _scheduler(config: EffectiveConfig) -> str | Unknown | None:
     name = config.value(("scheduler", "type"))
     return name if name is None or isinstance(name, str) else UNDECIDABLE
 
@@ -125,7 +131,7 @@ def about_scheduler(ask: Callable[[str, Mapping[str, Any]], Any]) -> Callable[[E
 def items(
     config: EffectiveConfig,
     path: NamePath,
-    names: Iterable[str] | None | Unknown,
+    names: Iterable[str] | Unknown | None,
     known: Iterable[str] = (),
 ) -> Items | Unknown:
     """Parameters as items with their places, and with the one of `known` that was probably meant."""
@@ -195,7 +201,9 @@ def _not_numbers(config: EffectiveConfig) -> Items:
     if not isinstance(params, dict):
         return ()
     names = [
-        name for name in ("lr", "eps", "weight_decay") if isinstance(params.get(name), str) and params[name] != "auto"
+        name
+        for name in ("lr", "eps", "weight_decay")
+        if isinstance(params.get(name), str) and params[name] != "auto"
     ]
     found = items(config, OPTIMIZER_PARAMS, names)
     return () if isinstance(found, Unknown) else found
@@ -214,7 +222,9 @@ def _unfilled_auto(path: NamePath) -> Callable[[EffectiveConfig], Items | Unknow
         if not isinstance(params, dict):
             return ()
         filled = FILLED_BY_TRAINER[path]
-        return items(config, path, [name for name, value in params.items() if value == "auto" and name not in filled])
+        return items(
+            config, path, [name for name, value in params.items() if value == "auto" and name not in filled]
+        )
 
     return work_out
 
@@ -264,8 +274,14 @@ VALUES: Mapping[str, tuple[str, Callable[[EffectiveConfig], Any]]] = {
 }
 
 LISTS: Mapping[str, tuple[str, Callable[[EffectiveConfig], Any]]] = {
-    "optimizer.unknown_params": ("optimizer parameters that the class doesn't take", _unknown_optimizer_params),
-    "optimizer.dropped_params": ("optimizer parameters that are taken and not used", _dropped_optimizer_params),
+    "optimizer.unknown_params": (
+        "optimizer parameters that the class doesn't take",
+        _unknown_optimizer_params,
+    ),
+    "optimizer.dropped_params": (
+        "optimizer parameters that are taken and not used",
+        _dropped_optimizer_params,
+    ),
     "optimizer.text_params": ("optimizer numbers that are given as text", _not_numbers),
     "optimizer.unfilled_auto": (
         'optimizer parameters with the value "auto" that the Trainer doesn\'t fill',
@@ -275,7 +291,10 @@ LISTS: Mapping[str, tuple[str, Callable[[EffectiveConfig], Any]]] = {
         'scheduler parameters with the value "auto" that the Trainer doesn\'t fill',
         _unfilled_auto(SCHEDULER_PARAMS),
     ),
-    "scheduler.unknown_params": ("scheduler parameters that the class doesn't take", _unknown_scheduler_params),
+    "scheduler.unknown_params": (
+        "scheduler parameters that the class doesn't take",
+        _unknown_scheduler_params,
+    ),
     "scheduler.refused_values": ("scheduler parameters whose value is refused", _refused_scheduler_values),
 }
 FIELDS = frozenset({"key", "value", "advice"})

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Literal, TypedDict
+from typing import TYPE_CHECKING, Literal, TypedDict
 
 from dslint.data import data_folder
 
@@ -84,30 +84,28 @@ class OptimizerSection:
     offload_device: str | None = None
 
 
-class _Signature(TypedDict):
-    params: dict[str, object]
-    required: list[str]
+if TYPE_CHECKING:
 
+    class _Signature(TypedDict):
+        params: dict[str, object]
+        required: list[str]
 
-class _Optimizer(_Signature):
-    tested_with_zero: bool
+    class _Optimizer(_Signature):
+        tested_with_zero: bool
 
+    class _Scheduler(_Signature):
+        library: Literal["deepspeed", "torch"]
 
-class _Scheduler(_Signature):
-    library: Literal["deepspeed", "torch"]
+    class _Names(TypedDict):
+        deepspeed: list[str]
+        torch: list[str]
 
-
-class _Names(TypedDict):
-    deepspeed: list[str]
-    torch: list[str]
-
-
-class _Catalogue(TypedDict):
-    deepspeed: str
-    torch: str
-    names: _Names
-    optimizers: dict[str, _Optimizer]
-    schedulers: dict[str, _Scheduler]
+    class _Catalogue(TypedDict):
+        deepspeed: str
+        torch: str
+        names: _Names
+        optimizers: dict[str, _Optimizer]
+        schedulers: dict[str, _Scheduler]
 
 
 @cache

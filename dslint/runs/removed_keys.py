@@ -1,7 +1,7 @@
 """Keys of features that DeepSpeed took out, where the file has the feature switched off.
 
-DeepSpeed refuses such a key whatever its value is (deepspeed/runtime/config.py, _reject_removed_config_keys), so
-a block that did nothing must go all the same, and can go without a loss.
+DeepSpeed refuses such a key whatever its value is (deepspeed/runtime/config.py, _reject_removed_config_keys),
+so a block that did nothing must go all the same, and can go without a loss.
 """
 
 from __future__ import annotations
@@ -61,9 +61,13 @@ SWITCHES: Mapping[NamePath, tuple[str, Callable[[Any], bool]]] = {
 def switched_off(document: Document) -> tuple[Item, ...]:
     """The keys of removed features that are there and off."""
     return tuple(
-        Item({"key": ".".join(path), "removed_in": removed_in}, document.source, span_of_entry(document, path))
+        Item(
+            {"key": ".".join(path), "removed_in": removed_in}, document.source, span_of_entry(document, path)
+        )
         for path, (removed_in, is_off) in SWITCHES.items()
-        if path in document.keys and not _has_placeholder(document, path) and is_off(_value(document.value, path))
+        if path in document.keys
+        and not _has_placeholder(document, path)
+        and is_off(_value(document.value, path))
     )
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from dslint.documents.document import Document
-from dslint.runs.gpus import Gpu
-from dslint.runs.versions import KnownVersion, Release
+
+if TYPE_CHECKING:
+    from dslint.runs.gpus import Gpu
+    from dslint.runs.versions import KnownVersion, Release
 
 
 @dataclass(frozen=True)

@@ -53,6 +53,14 @@ def _obeys(value: Any, keyword: str, node: Schema, schema: Schema) -> bool:
         return any(fits(value, choice, schema) for choice in rule)
     if keyword == "enum":
         return any(value == choice and type(value) is type(choice) for choice in rule)
+    if keyword == "const":
+        return bool(value == rule) and type(value) is type(rule)
+    if keyword == "not":
+        return bool(rule) and set(rule) <= {"const"} and value != rule["const"]
+    if keyword == "multipleOf":
+        return not _is_number(value) or value % rule == 0
+    if keyword == "minLength":
+        return not isinstance(value, str) or len(value) >= rule
     if keyword in _BOUNDS:
         return not _is_number(value) or _BOUNDS[keyword](value, rule)
     if keyword == "properties":

@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 _PARTS = 3  # a release has this many numbers: 0.19 means 0.19.0
 _HIGHEST_PARENT = 6  # folders above the file that are searched where there is no repository
@@ -162,6 +163,7 @@ class _Clause:
     text: str
 
 
+@cache
 def _clauses(spec: str) -> tuple[_Clause, ...]:
     """The conditions of a specifier, none for an empty one.
 

@@ -21,11 +21,12 @@ from dslint.runs.facts import Facts
 from dslint.runs.run import Run
 from dslint.runs.unknown import Unknown
 
-RULES = load_rules(data_folder("rules"))
+FILES = load_rules(data_folder("rules"))
+RULES = [one.rule for one in FILES]
 CASES = [
-    pytest.param(rule, example, id=f"{rule.code}-{rule.name}-{example.name}")
-    for rule in RULES
-    for example in examples(rule)
+    pytest.param(one.rule, example, id=f"{one.rule.code}-{one.rule.name}-{example.name}")
+    for one in FILES
+    for example in examples(one.text)
 ]
 
 
@@ -122,4 +123,4 @@ def _parent(value: Any, path: tuple[str, ...]) -> Any:
 
 def test_codes_are_unique_and_areas_are_folders() -> None:
     assert len({rule.code for rule in RULES}) == len(RULES)
-    assert all(rule.area for rule in RULES)
+    assert all(one.text.area for one in FILES)

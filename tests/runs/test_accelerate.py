@@ -1,0 +1,120 @@
+"""What Accelerate makes of its own files; each claim was seen with accelerate 1.15.0."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dslint.documents.document import Document
+from dslint.documents.source import Source
+from dslint.documents.yaml_reader import read_yaml
+from dslint.runs import accelerate
+from dslint.runs.unknown import UNDECIDABLE
+
+DEEPSPEED = "distributed_type: DEEPSPEED\n"
+WITH_FILE = DEEPSPEED + "deepspeed_config:\n  deepspeed_config_file: ds.json\n"
+
+
+def document(text: str) -> Document:
+    return read_yaml(Source("accelerate.yaml", text.encode()))
+
+
+def keys(items: Any) -> list[Any]:
+    return [item.fields["key"] for item in items]
+
+
+def config(text: str) -> Any:
+    return accelerate.as_config(document(text)).value
+
+
+def test_inline_keys_as_a_config() -> None:
+    section = "deepspeed_config:\n  zero_stage: '3'\n  zero3_save_16bit_model: true\n"
+    made = config(DEEPSPEED + "mixed_precision: bf16\n" + section)
+    assert made["zero_optimization"] == {"stage": 3, "stage3_gather_16bit_weights_on_model_save": True}
+    assert made["bf16"] == {"enabled": True}
+    assert made["train_micro_batch_size_per_gpu"] == "auto"
+    assert made["gradient_accumulation_steps"] == "auto"
+    assert made["gradient_clipping"] == "auto"
+
+
+def test_stage_two_where_none_is_given() -> None:
+    assert config(DEEPSPEED)["zero_optimization"] == {"stage": 2}
+
+
+@pytest.mark.parametrize(("clipping", "made"), [("1.0", 1.0), ("auto", "auto"), ("0", None), ("0.0", None)])
+def test_clipping(clipping: str, made: Any) -> None:
+    text = DEEPSPEED + f"deepspeed_config:\n  gradient_clipping: {clipping}\n"
+    assert config(text).get("gradient_clipping") == made
+    assert bool(accelerate.clipping_of_zero(document(text))) == (made is None)
+
+
+def test_unknown_inline_keys() -> None:
+    text = DEEPSPEED + "deepspeed_config:\n  zero_stage: 2\n  steps_per_print: 1\n  num_processes: 4\n"
+    assert keys(accelerate.unknown_keys(document(text))) == ["steps_per_print"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_unused", "is_unknown"),
+    [
+        ("DEEPSPEED", False, False),
+        ("MULTI_GPU", True, False),
+        ("'NO'", True, False),
+        ("deepspeed", False, True),
+        ("MULTI_GPUS", False, True),
+    ],
+)
+def test_distributed_type(kind: str, is_unused: bool, is_unknown: bool) -> None:
+    found = document(f"distributed_type: {kind}\ndeepspeed_config:\n  zero_stage: 2\n")
+    assert bool(accelerate.unused_section(found)) == is_unused
+    assert bool(accelerate.unknown_type(found)) == is_unknown
+
+
+def test_no_distributed_type() -> None:
+    (item,) = accelerate.unknown_type(document("deepspeed_config:\n  zero_stage: 2\n"))
+    assert item.fields["type"] is None
+
+
+def test_keys_outside_of_sections() -> None:
+    text = "gradient_clipping: 1.0\nnum_machine: 1\ndebug: false\ndeepspeed_config:\n  zero_stage: 2\n"
+    found = accelerate.unknown_top_keys(document(text))
+    assert {item.fields["key"]: item.fields["advice"] for item in found} == {
+        "gradient_clipping": ": it belongs into `deepspeed_config`",
+        "num_machine": ": did you mean `num_machines`?",
+    }
+
+
+def test_a_file_for_sagemaker_has_other_keys() -> None:
+    text = DEEPSPEED + "compute_environment: AMAZON_SAGEMAKER\nec2_instance_type: ml.p3\n"
+    assert accelerate.unknown_top_keys(document(text)) == ()
+
+
+def test_keys_beside_a_config_file() -> None:
+    text = WITH_FILE + "  zero_stage: 3\n  zero3_init_flag: true\n  deepspeed_multinode_launcher: standard\n"
+    assert keys(accelerate.keys_beside_config_file(document(text))) == ["zero_stage"]
+    assert accelerate.keys_beside_config_file(document(text.replace("_config_file", "_hostfile"))) == ()
+
+
+def test_precision_beside_a_config_file() -> None:
+    (item,) = accelerate.precision_beside_config_file(document("mixed_precision: 'no'\n" + WITH_FILE))
+    assert item.fields["value"] == "no"
+    assert accelerate.precision_beside_config_file(document(WITH_FILE)) == ()
+
+
+def test_an_init_flag_of_no_use() -> None:
+    found = document(DEEPSPEED + "deepspeed_config:\n  zero3_init_flag: true\n")
+    assert accelerate.useless_init_flag(found, 3) == ()
+    assert accelerate.useless_init_flag(found, UNDECIDABLE) == UNDECIDABLE
+    assert len(accelerate.useless_init_flag(found, 2)) == 1  # type: ignore[arg-type]
+    assert accelerate.useless_init_flag(document(DEEPSPEED), 2) == ()
+
+
+def test_no_accelerate_file() -> None:
+    assert accelerate.unknown_keys(None) == ()
+    assert accelerate.unknown_top_keys(None) == ()
+    assert accelerate.unknown_type(None) == ()
+    assert accelerate.unused_section(None) == ()
+    assert accelerate.keys_beside_config_file(None) == ()
+    assert accelerate.precision_beside_config_file(None) == ()
+    assert accelerate.clipping_of_zero(None) == ()
+    assert accelerate.useless_init_flag(None, 2) == ()

@@ -1,0 +1,106 @@
+"""Facts about the optimizer and the scheduler of a config, with their places and advice."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from dslint.documents.config_reader import read_config
+from dslint.documents.source import Source
+from dslint.lint import facts_of
+from dslint.runs.facts import Facts
+from dslint.runs.run import Options, Run
+from dslint.runs.unknown import Unknown
+
+
+def facts(config: dict[str, Any], loader: str | None = None) -> Facts:
+    document = read_config(Source("ds_config.json", json.dumps(config).encode()))
+    return facts_of(Run(document, None, Options(loader=loader), None))
+
+
+def optimizer(type_name: str, **params: Any) -> Facts:
+    return facts({"optimizer": {"type": type_name, "params": params}})
+
+
+def scheduler(type_name: str, **params: Any) -> Facts:
+    return facts({"scheduler": {"type": type_name, "params": params}})
+
+
+def found(facts: Facts, name: str) -> dict[str, str]:
+    """The keys of a list fact, with their advice."""
+    return {item.fields["key"]: item.fields["advice"] for item in facts.value(name)}
+
+
+@pytest.mark.parametrize(
+    ("type_name", "param", "advice"),
+    [
+        ("AdamW", "weight_deacy", ": did you mean `weight_decay`?"),
+        ("AdamW", "beta1", ": did you mean `betas`?"),
+        ("AdamW", "learning_rate", ": did you mean `lr`?"),
+        ("SGD", "beta1", ""),  # SGD has no betas either
+        ("SGD", "nestrov", ": did you mean `nesterov`?"),
+        ("AdamW", "use_triton", ""),
+    ],
+)
+def test_an_unknown_optimizer_parameter_gets_advice(type_name: str, param: str, advice: str) -> None:
+    assert found(optimizer(type_name, lr=0.1, **{param: 1}), "optimizer.unknown_params") == {param: advice}
+
+
+@pytest.mark.parametrize(
+    ("type_name", "param", "advice"),
+    [
+        ("WarmupLR", "warmup_steps", ": did you mean `warmup_num_steps`?"),
+        ("WarmupLR", "warmup_max_l", ": did you mean `warmup_max_lr`?"),
+        ("WarmupLR", "total_steps", ""),  # WarmupLR has no end
+        ("WarmupDecayLR", "total_steps", ": did you mean `total_num_steps`?"),
+    ],
+)
+def test_an_unknown_scheduler_parameter_gets_advice(type_name: str, param: str, advice: str) -> None:
+    assert found(scheduler(type_name, **{param: 1}), "scheduler.unknown_params") == {param: advice}
+
+
+def test_a_parameter_shows_its_place() -> None:
+    of = optimizer("AdamW", lr=0.1, beta1=0.9)
+    (item,) = of.value("optimizer.unknown_params")
+    assert item.source.slice(item.span) == '"beta1": 0.9'
+
+
+@pytest.mark.parametrize(("type_name", "rate"), [("AdamW", 0.001), ("Adagrad", 0.01), ("Nonsense", None)])
+def test_default_learning_rate(type_name: str, rate: float | None) -> None:
+    assert optimizer(type_name).value("optimizer.default_lr") == rate
+
+
+def test_without_an_optimizer_there_is_nothing_to_say() -> None:
+    of = facts({"train_batch_size": 1})
+    assert of.value("optimizer.kind") is None
+    assert of.value("optimizer.default_lr") is None
+    assert of.value("scheduler.kind") is None
+    for name in ("optimizer.unknown_params", "optimizer.unfilled_auto", "scheduler.unfilled_auto"):
+        assert of.value(name) == ()
+
+
+def test_auto_that_the_trainer_does_not_fill() -> None:
+    of = optimizer("SGD", lr="auto", momentum="auto", weight_decay="auto")
+    assert list(found(of, "optimizer.unfilled_auto")) == ["momentum"]
+    of = scheduler("OneCycle", cycle_min_lr="auto", total_num_steps="auto")
+    assert list(found(of, "scheduler.unfilled_auto")) == ["cycle_min_lr"]
+
+
+def test_numbers_as_text() -> None:
+    assert list(found(optimizer("AdamW", lr="1e-5", eps="auto"), "optimizer.text_params")) == ["lr"]
+
+
+def test_an_untested_optimizer_depends_on_the_stage() -> None:
+    config = {"optimizer": {"type": "SGD", "params": {"lr": 0.1}}, "zero_optimization": {"stage": 1}}
+    assert facts(config).value("optimizer.is_untested") is True
+    assert facts({**config, "zero_optimization": {"stage": 0}}).value("optimizer.is_untested") is False
+    assert isinstance(
+        facts({**config, "optimizer": {"type": 7}}).value("optimizer.is_untested"), (Unknown, bool)
+    )
+
+
+def test_an_auto_that_is_filled_is_unknown() -> None:
+    of = facts({"optimizer": {"type": "AdamW", "params": {"torch_adam": "auto", "lr": "auto"}}}, loader="hf")
+    assert isinstance(of.value("config.optimizer.params.lr"), Unknown)
