@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from dslint.documents.config_reader import read_config
-from dslint.documents.discover import CODE_ENDINGS, YAML_ENDINGS, files_below
+from dslint.documents.discover import CODE_ENDINGS, YAML_ENDINGS, files_below, has_config_name
 from dslint.documents.document import Document
 from dslint.documents.source import Source, UnreadableFileError, read_source
 from dslint.rulebook.finding import Finding, Undecided
@@ -19,7 +19,7 @@ from dslint.runs.keys import KeyTable
 from dslint.runs.linking import link
 from dslint.runs.run import Options, Run
 from dslint.runs.versions import NEWEST
-from dslint.schema import schema_for
+from dslint.schema import load_schema, schema_for
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def read(paths: Sequence[str]) -> Reading:
                 accelerate.append(document)
             elif document is not None and document.problem is not None and was_named:
                 troubles.append(FileTrouble(path, _with_place(document)))
-        elif document is not None and (was_named or isinstance(document.value, dict)):
+        elif document is not None and (was_named or _is_surely_a_config(document)):
             configs.append(document)
     return Reading(tuple(configs), tuple(accelerate), tuple(troubles), files)
 
@@ -144,6 +144,15 @@ def _parse(source: Source) -> Document | None:
 
         return read_yaml(source)
     return read_config(source)
+
+
+def _is_surely_a_config(document: Document) -> bool:
+    """Whether a file that nobody named is a DeepSpeed config: by its name and a key, or by two keys."""
+    value = document.value
+    if not isinstance(value, dict):
+        return document.problem is not None or bool(document.placeholders)
+    known = load_schema()["properties"]
+    return sum(name in known for name in value) >= (1 if has_config_name(document.source.path) else 2)
 
 
 def _with_place(document: Document) -> str:

@@ -11,7 +11,7 @@ YAML_ENDINGS = (".yaml", ".yml")
 CODE_ENDINGS = (".py", ".ipynb", ".sh", ".bash", ".slurm", ".sbatch")
 
 _CONFIG_NAMES = ("ds_config*", "*deepspeed*", "zero*", "*ds_config*")
-_CONFIG_WORDS = (b"zero_optimization", b"train_micro_batch_size_per_gpu")
+_CONFIG_WORDS = (b"zero_optimization", b"train_micro_batch_size_per_gpu", b"train_batch_size")
 _YAML_WORDS = (b"deepspeed_config", b"DEEPSPEED")
 _SKIPPED_FOLDERS = {"node_modules", "site-packages", "__pycache__", "venv"}
 _LARGEST_CANDIDATE = 1024 * 1024  # bytes
@@ -58,8 +58,13 @@ def _join(folder: str, name: str) -> str:
 def _may_concern_deepspeed(path: str) -> bool:
     name = os.path.basename(path).lower()
     if name.endswith(CONFIG_ENDINGS):
-        return any(fnmatch(name, pattern) for pattern in _CONFIG_NAMES) or _has_word(path, _CONFIG_WORDS)
+        return has_config_name(name) or _has_word(path, _CONFIG_WORDS)
     return name.endswith(YAML_ENDINGS) and _has_word(path, _YAML_WORDS)
+
+
+def has_config_name(path: str) -> bool:
+    """Whether a file is called as DeepSpeed configs usually are: ds_config.json, zero3.json."""
+    return any(fnmatch(os.path.basename(path).lower(), pattern) for pattern in _CONFIG_NAMES)
 
 
 def _has_word(path: str, words: tuple[bytes, ...]) -> bool:

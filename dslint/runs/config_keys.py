@@ -157,6 +157,7 @@ def _wrong_item(document: Document, keys: KeyTable, path: NodePath, value: Any) 
         "counts_as_true": node.get("x-coerces") == "truthiness" and bool(value),
         "says_false": isinstance(value, str) and value.strip(", ").lower() in FALSE_WORDS,
         "refused": _is_refused(keys, names, node),
+        "section": names[0] if len(names) > 1 else "",
         "is_typed": "x-type" in node or keys.section(node).get("x-unknown-keys") == "raises",
     }
     return Item(fields, document.source, span_of_entry(document, path))
@@ -232,7 +233,7 @@ LISTS: Mapping[str, KeyFact] = {
     "wrong": KeyFact(
         "values that their key doesn't take",
         frozenset(
-            {"key", "value", "kind", "expected", "counts_as_true", "says_false", "refused", "is_typed"}
+            {"key", "value", "kind", "expected", "counts_as_true", "says_false", "refused", "is_typed", "section"}
         ),
         _wrong,
     ),
