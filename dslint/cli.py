@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return FAILED
     except BrokenPipeError:
         # The reader went away (`dslint … | head`); there is nobody left to tell.
-        sys.stdout = None  # type: ignore[assignment]
+        sys.stdout = None
         return FAILED
     except KeyboardInterrupt:
         return 130
@@ -68,7 +68,10 @@ def _internal_error(error: Exception) -> int:
     if os.environ.get("DSLINT_DEBUG"):
         traceback.print_exc()
     else:
-        print("This is a bug of dslint. Set DSLINT_DEBUG=1 for the traceback and please report it.", file=sys.stderr)
+        print(
+            "This is a bug of dslint. Set DSLINT_DEBUG=1 for the traceback and please report it.",
+            file=sys.stderr,
+        )
     return FAILED
 
 
@@ -101,7 +104,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add_check(commands: argparse._SubParsersAction[_Parser]) -> None:  # type: ignore[type-var]
+def _add_check(commands: argparse._SubParsersAction[_Parser]) -> None:
     check = commands.add_parser(
         "check",
         help="check files and folders",
@@ -109,13 +112,19 @@ def _add_check(commands: argparse._SubParsersAction[_Parser]) -> None:  # type: 
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     check.add_argument(
-        "paths", nargs="*", default=["."], metavar="PATH", help="files or folders (default: this folder; - is stdin)"
+        "paths",
+        nargs="*",
+        default=["."],
+        metavar="PATH",
+        help="files or folders (default: this folder; - is stdin)",
     )
     run = check.add_argument_group("what the files can't say")
     run.add_argument("--gpus", type=_count, metavar="N", help="GPUs a node, one rank each")
     run.add_argument("--nodes", type=_count, metavar="N", help="number of nodes")
     run.add_argument(
-        "--gpu", metavar="NAME", help="type of GPU: h100, a100-80g, v100, p3.2xlarge, ...; auto asks nvidia-smi"
+        "--gpu",
+        metavar="NAME",
+        help="type of GPU: h100, a100-80g, v100, p3.2xlarge, ...; auto asks nvidia-smi",
     )
     run.add_argument("--deepspeed", metavar="VERSION", help="the DeepSpeed release that will train")
     run.add_argument(

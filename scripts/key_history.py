@@ -38,9 +38,7 @@ def main(argv: list[str] | None = None) -> int:
     """Read all archives of a folder and write the history."""
     import yaml
 
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=pathlib.Path, help="holds deepspeed-*.tar.gz")
     options = parser.parse_args(argv)
     archives = sorted(options.folder.glob("deepspeed-*.tar.gz"), key=lambda path: numbers(release_of(path)))
@@ -289,12 +287,7 @@ def evaluate(node: ast.expr, scope: dict[str, Any]) -> Any:
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         inner = evaluate(node.operand, scope)
         return -inner if isinstance(inner, (int, float)) else UNKNOWN
-    if (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Name)
-        and node.func.id == "pp_int"
-        and node.args
-    ):
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "pp_int" and node.args:
         inner = evaluate(node.args[0], scope)
         return int(inner) if isinstance(inner, (int, float)) else UNKNOWN
     if isinstance(node, ast.BinOp):

@@ -19,6 +19,8 @@ Besides the usual keywords the schema has annotations of its own:
     x-type            the type that a typed section turns the value into: bool, int, float, str, path, list,
                       object, any
     x-coerces         "truthiness": DeepSpeed only asks whether the value is true, so "false" is true
+    x-refuses         in a section that is read without checks, "at initialize": any other value stops
+                      deepspeed.initialize, whether the feature is used or not
     x-unit            what a number counts
     x-since, x-until  first and last release that reads the key; x-gap: releases between that did not
     x-advice          what to do about a removed key; x-former: its shape while it was read. A removed key has
@@ -54,7 +56,7 @@ Json = dict[str, Any]
 KEY_ORDER = (
     "description", "deprecated", "$ref", "not", "type", "const", "enum", "anyOf", "pattern", "minLength",
     "items", "minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum", "multipleOf", "default",
-    "examples", "x-type", "x-coerces", "x-unit", "x-auto", "x-since", "x-gap", "x-until", "x-advice",
+    "examples", "x-type", "x-coerces", "x-refuses", "x-unit", "x-auto", "x-since", "x-gap", "x-until", "x-advice",
     "x-former", "x-default-before", "x-renamed-to", "x-aliases", "x-alias-of", "x-unknown-keys",
     "x-unknown-raises-since", "properties", "additionalProperties",
 )  # fmt: skip
@@ -66,9 +68,7 @@ class OverlayError(Exception):
 
 def main(argv: list[str] | None = None) -> int:
     """Write the schema, or check the committed one."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="exit 1 if the committed schema is stale")
     options = parser.parse_args(argv)
     text = schema_text()
@@ -204,8 +204,7 @@ class Joiner:
                 properties[spelling]["x-aliases"] = [name]
                 properties[spelling] = ordered(properties[spelling])
                 properties[name] = ordered(
-                    {k: v for k, v in properties[spelling].items() if k != "x-aliases"}
-                    | {"x-alias-of": spelling}
+                    {k: v for k, v in properties[spelling].items() if k != "x-aliases"} | {"x-alias-of": spelling}
                 )
         for name, entry in keys.items():
             if name in known:
@@ -240,9 +239,7 @@ class Joiner:
             node["x-renamed-to"] = entry["renamed-to"]
         seen = self.keys.get(path, {})
         if seen and seen["last"] != entry["until"]:
-            raise OverlayError(
-                f"{path}: the overlay says until {entry['until']}, history says {seen['last']}"
-            )
+            raise OverlayError(f"{path}: the overlay says until {entry['until']}, history says {seen['last']}")
         if seen and seen["first"] != self.oldest:
             node["x-since"] = seen["first"]
         return ordered(node)
@@ -319,6 +316,8 @@ class Joiner:
             node |= {"deprecated": True, "x-renamed-to": entry["renamed-to"]}
         if "alias-of" in entry:
             node["x-alias-of"] = entry["alias-of"]
+        if entry.get("refuses"):
+            node["x-refuses"] = "at initialize"
         if "unit" in entry:
             node["x-unit"] = entry["unit"]
         if "auto" in entry:

@@ -159,9 +159,7 @@ def _last_output(folder: str, size: int = 2000) -> str:
         return ""
 
 
-def _outcome(
-    lines: Iterable[bytes], in_time: bool, timeout: float, status: int, output: str
-) -> dict[str, Any]:
+def _outcome(lines: Iterable[bytes], in_time: bool, timeout: float, status: int, output: str) -> dict[str, Any]:
     result: dict[str, Any] = {"stage": STAGES[0], "exception": None, "mro": [], "message": ""}
     for line in lines:
         with contextlib.suppress(json.JSONDecodeError):  # a line cut off by the child's death

@@ -112,6 +112,7 @@ class _Parser:
         opening = self.text[at : at + 1]
         if opening == "":
             raise _SyntaxFault("the text ends where a value is due", at)
+        value: Any
         if opening in "\"'":
             is_block = self.text.startswith("'''", at)
             value, end = self.block_string(at) if is_block else self.quoted(at)

@@ -44,9 +44,7 @@ def _listed_by_git(folder: str) -> list[str] | None:
 
 def _walk(folder: str) -> Iterator[str]:
     for here, folders, files in os.walk(folder):
-        folders[:] = [
-            name for name in folders if not name.startswith(".") and name not in _SKIPPED_FOLDERS
-        ]
+        folders[:] = [name for name in folders if not name.startswith(".") and name not in _SKIPPED_FOLDERS]
         for name in files:
             yield _join(here, name)
 

@@ -1,0 +1,1 @@
+"""Reporting: findings for people and for programs."""

@@ -57,7 +57,9 @@ def _effect(effect: Mapping[str, Any]) -> str:
 
 def _example(title: str, case: Mapping[str, Any], style: Style) -> Iterator[str]:
     yield ""
-    options = [f"--{name} {case[name]}" for name in ("gpus", "nodes", "gpu", "deepspeed", "loader") if name in case]
+    options = [
+        f"--{name} {case[name]}" for name in ("gpus", "nodes", "gpu", "deepspeed", "loader") if name in case
+    ]
     yield style.bold(title) + (f" ({' '.join(options)})" if options else "")
     if "config" in case:
         text = json.dumps(case["config"], indent=2)

@@ -1,0 +1,1 @@
+"""Judging: rules are held against the facts of a run."""

@@ -32,7 +32,11 @@ def shipped_rules() -> list[Rule]:
 
     def rule(data: dict[str, Any]) -> Rule:
         each = tuple(data["each"]) if data["each"] else None
-        mended = {"each": each, "message": tuple(data["message"]), "fix": fix(data["fix"]) if data["fix"] else None}
+        mended = {
+            "each": each,
+            "message": tuple(data["message"]),
+            "fix": fix(data["fix"]) if data["fix"] else None,
+        }
         return Rule(**{**data, **mended})
 
     return [rule(data) for data in _cached("rules")]
@@ -81,7 +85,8 @@ def _fingerprint(rules: Path) -> str:
     """Names, sizes and times of all files that the rules are made from."""
     package = Path(__file__).parent.parent
     pieces = [str(rules)]
-    for folder in (data_folder("schemas"), package / "rulebook", package / "runs", *_subfolders(rules)):
+    folders: list[str | Path] = [data_folder("schemas"), package / "rulebook", package / "runs"]
+    for folder in [*folders, *_subfolders(rules)]:
         for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
             if entry.is_file():
                 status = entry.stat()

@@ -10,7 +10,8 @@ from dslint.documents.source import Source, Span
 from dslint.rulebook.expression import evaluate, truth
 from dslint.rulebook.finding import Finding, FindingFix, Judgement, Location, Undecided
 from dslint.rulebook.rule import Part, Rule
-from dslint.runs.facts import Facts, Item
+from dslint.runs.facts import Facts
+from dslint.runs.item import Item
 from dslint.runs.unknown import UNDECIDABLE, Unknown
 from dslint.runs.versions import Release, matches, parse_release
 
@@ -99,9 +100,7 @@ def _related(rule: Rule, facts: Facts, item: Item | None) -> Iterator[Location]:
 def fill(parts: Iterable[Part], facts: Facts, item: Item | None = None) -> str:
     """A message with its placeholders filled in."""
     fields: Mapping[str, Any] | None = item.fields if item else None
-    return "".join(
-        part if isinstance(part, str) else words(evaluate(part, facts, fields)) for part in parts
-    )
+    return "".join(part if isinstance(part, str) else words(evaluate(part, facts, fields)) for part in parts)
 
 
 def words(value: Any) -> str:

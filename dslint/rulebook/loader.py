@@ -16,8 +16,8 @@ from dslint.documents.yaml_reader import read_yaml
 from dslint.rulebook.expression import ExpressionError, Tree, parse
 from dslint.rulebook.rule import Part, Rule, RuleFix
 from dslint.rulebook.rule_text import RuleText
-from dslint.runs.vocabulary import Vocabulary
 from dslint.runs.versions import check_spec
+from dslint.runs.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,9 @@ def _check_shape(document: Document) -> None:
     fault = best_match(Draft202012Validator(schema).iter_errors(document.value))
     if fault is not None:
         path: NodePath = tuple(fault.absolute_path)
-        raise _error(document.source, _nearest_span(document, path), f"{'.'.join(map(str, path))}: {fault.message}")
+        raise _error(
+            document.source, _nearest_span(document, path), f"{'.'.join(map(str, path))}: {fault.message}"
+        )
 
 
 def _nearest_span(document: Document, path: NodePath) -> Span:
@@ -188,8 +190,7 @@ class _Builder:
             },
             delete=tuple(self.place(name, ("fix", "delete")) for name in data.get("delete", ())),
             rename={
-                self.place(name, ("fix", "rename", name)): text
-                for name, text in data.get("rename", {}).items()
+                self.place(name, ("fix", "rename", name)): text for name, text in data.get("rename", {}).items()
             },
         )
 

@@ -1,0 +1,1 @@
+"""Linking: documents and options become runs, and runs have facts."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dslint.documents.document import Document, NodePath
 from dslint.runs.effective import is_config, span_of_entry
+from dslint.runs.fact import Fact
 from dslint.runs.file_form import is_python_word
 from dslint.runs.item import Item
 from dslint.runs.keys import KeyTable, NamePath, Schema
@@ -17,15 +17,6 @@ from dslint.runs.unknown import Unknown
 Items = tuple[Item, ...]
 FALSE_WORDS = ("false", "no", "off", "0", "none", "null")
 NOTE_PREFIXES = ("_", "//", "#", "$", "comment")
-
-
-@dataclass(frozen=True)
-class KeyFact:
-    """A list fact about the keys of a config."""
-
-    meaning: str
-    fields: frozenset[str]
-    work_out: Callable[[Document, KeyTable, str | Unknown], Items]
 
 
 def is_note(name: str) -> bool:
@@ -38,7 +29,7 @@ def has_auto_to_fill(document: Document, keys: KeyTable) -> bool:
     return any(node.get("x-auto") == "filled" for _, node in _autos(document.value, keys))
 
 
-def _unknown(document: Document, keys: KeyTable, loader: str | Unknown) -> Items:
+def _unknown(document: Document, keys: KeyTable) -> Items:
     if not is_config(document, keys):
         return ()
     return tuple(
@@ -69,9 +60,7 @@ def _unknown_below(
                 yield from _unknown_below(child, path, known[name], keys)
         elif f"^{name}$" in section.get("patternProperties", {}):
             continue
-        elif policy == "raises" and child != "auto":
-            yield path, section
-        elif policy == "ignored" and not is_note(name):
+        elif (policy == "raises" and child != "auto") or (policy == "ignored" and not is_note(name)):
             yield path, section
 
 
@@ -103,7 +92,8 @@ def _advice(node: Schema, near: Near | None, home: NamePath | None) -> str:
     """The end of a message: what to do instead; empty where nothing is known."""
     if "x-until" in node:
         removal = f" (removed after DeepSpeed {node['x-until']}): "
-        return removal + node["x-advice"][0].lower() + node["x-advice"][1:].rstrip(".")
+        text: str = node["x-advice"]
+        return removal + text[0].lower() + text[1:].rstrip(".")
     return advice(near) if near is not None else _way_home(home)
 
 
@@ -120,7 +110,7 @@ def _sibling_names(value: Any, section: NamePath) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _wrong(document: Document, keys: KeyTable, loader: str | Unknown) -> Items:
+def _wrong(document: Document, keys: KeyTable) -> Items:
     """Values that their key doesn't take; "auto" and placeholders have facts of their own."""
     if not is_config(document, keys):
         return ()
@@ -145,33 +135,39 @@ def _is_removed(keys: KeyTable, path: NodePath) -> bool:
 
 
 def _wrong_item(document: Document, keys: KeyTable, path: NodePath, value: Any) -> Item:
-    from dslint.runs.expected import expected, kind_of
+    from dslint.runs.expected import expected, shown
 
     names = tuple(step for step in path if isinstance(step, str))
     node = keys.node(names) or {}
     fields = {
         "key": ".".join(map(str, path)),
-        "value": document.source.slice(document.values[path])[:60],
-        "kind": kind_of(value),
+        "shown": shown(_text_at(document, path), value),
         "expected": expected(node, keys),
         "counts_as_true": node.get("x-coerces") == "truthiness" and bool(value),
         "says_false": isinstance(value, str) and value.strip(", ").lower() in FALSE_WORDS,
-        "refused": _is_refused(keys, names, node),
+        "refused": _is_refused(keys, names, node, value),
         "section": names[0] if len(names) > 1 else "",
         "is_typed": "x-type" in node or keys.section(node).get("x-unknown-keys") == "raises",
     }
     return Item(fields, document.source, span_of_entry(document, path))
 
 
-def _is_refused(keys: KeyTable, names: NamePath, node: Schema) -> bool:
+def _text_at(document: Document, path: NodePath) -> str:
+    span = document.values.get(path)
+    return document.source.slice(span) if span is not None else ""
+
+
+def _is_refused(keys: KeyTable, names: NamePath, node: Schema, value: Any) -> bool:
     """Whether DeepSpeed stops at a wrong value here, rather than perhaps later or never."""
     if node.get("x-coerces") == "truthiness":
         return False
+    if "x-refuses" in node:
+        return value is not None
     above = keys.node(names[:-1]) or keys.schema
     return len(names) == 1 or "x-type" in node or keys.section(above).get("x-unknown-keys") == "raises"
 
 
-def _foreign(document: Document, keys: KeyTable, loader: str | Unknown) -> Items:
+def _foreign(document: Document, keys: KeyTable) -> Items:
     """The file itself, where it is no DeepSpeed config (one item or none)."""
     if document.value is None or document.placeholders or is_config(document, keys):
         return ()
@@ -221,25 +217,25 @@ def _autos_below(
             yield from _autos_below(child, (*above, name), known[name], keys)
 
 
-LISTS: Mapping[str, KeyFact] = {
-    "foreign": KeyFact(
-        "a file without any key that DeepSpeed knows (one item or none)", frozenset({"kind"}), _foreign
+FACTS: Mapping[str, Fact] = {
+    "keys.foreign": Fact(
+        "a file without any key that DeepSpeed knows (one item or none)",
+        lambda facts: _foreign(facts.document, facts.keys),
+        frozenset({"kind"}),
     ),
-    "unknown": KeyFact(
+    "keys.unknown": Fact(
         "keys that their section doesn't have",
+        lambda facts: _unknown(facts.document, facts.keys),
         frozenset({"key", "section", "is_top_level", "refused", "is_slip", "has_home", "advice"}),
-        _unknown,
     ),
-    "wrong": KeyFact(
+    "keys.wrong": Fact(
         "values that their key doesn't take",
-        frozenset(
-            {"key", "value", "kind", "expected", "counts_as_true", "says_false", "refused", "is_typed", "section"}
-        ),
-        _wrong,
+        lambda facts: _wrong(facts.document, facts.keys),
+        frozenset({"key", "shown", "expected", "counts_as_true", "says_false", "refused", "is_typed", "section"}),
     ),
-    "unfilled_auto": KeyFact(
+    "keys.unfilled_auto": Fact(
         'keys with the value "auto" that nobody fills',
+        lambda facts: _unfilled_auto(facts.document, facts.keys, facts.loader),
         frozenset({"key", "dropped", "default", "filled_by_trainer", "is_top_level", "section", "is_flag"}),
-        _unfilled_auto,
     ),
 }

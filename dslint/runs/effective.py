@@ -12,7 +12,7 @@ from dslint.runs.keys import KeyTable, NamePath
 from dslint.runs.old_names import with_new_names
 from dslint.runs.unknown import UNDECIDABLE, Unknown, needs
 
-TRAINER_ARGUMENTS = "the Trainer arguments that fill \"auto\""
+TRAINER_ARGUMENTS = 'the Trainer arguments that fill "auto"'
 
 
 class EffectiveConfig:
@@ -32,7 +32,7 @@ class EffectiveConfig:
         """The effective value at a path: converted as DeepSpeed converts it, or its default."""
         if not isinstance(self._tree, dict):
             return UNDECIDABLE
-        found, written = self._find(path)
+        found, written = _find(self._tree, path)
         if self._is_placeholder(path):
             return UNDECIDABLE
         node = self.keys.node(path)
@@ -46,29 +46,29 @@ class EffectiveConfig:
         """Whether the key stands in the file, under this or an older name."""
         if not isinstance(self._tree, dict):
             return UNDECIDABLE
-        return self._find(path)[0]
+        return _find(self._tree, path)[0]
 
     def written(self, path: NamePath) -> Any:
-        """The value as the file has it; None where it is absent."""
+        """What the file has under exactly this name, unconverted; None where it has nothing."""
         if not isinstance(self._tree, dict) or self._is_placeholder(path):
             return UNDECIDABLE
-        return self._find(path)[1]
+        return _find(self.document.value, path)[1]
 
     def place(self, path: NamePath) -> tuple[Source, Span]:
-        """Where a key stands with its value; for an absent one, the closest section around it."""
-        written: NodePath = self._written_at.get(path, path)
-        while written and written not in self.document.keys:
-            written = written[:-1]
-            written = self._written_at.get(written, written)  # type: ignore[call-overload]
-        return self.document.source, span_of_entry(self.document, written)
+        """Where a key stands with its value; for an absent one, the closest thing in the file."""
+        return self.document.source, span_of_entry(self.document, self._closest_entry(path))
 
-    def _find(self, path: NamePath) -> tuple[bool, Any]:
-        node: Any = self._tree
-        for name in path:
-            if not isinstance(node, Mapping) or name not in node:
-                return False, None
-            node = node[name]
-        return True, node
+    def _closest_entry(self, path: NamePath) -> NodePath:
+        """The entry itself, or the first of those inside it, or the section around it."""
+        while path:
+            written = self._written_at.get(path, path)
+            if written in self.document.keys:
+                return written
+            inside = [key for key in self.document.keys if key[: len(written)] == written]
+            if inside:
+                return min(inside, key=lambda key: self.document.keys[key].start)
+            path = path[:-1]
+        return ()
 
     def _is_placeholder(self, path: NamePath) -> bool:
         written = self._written_at.get(path, path)
@@ -77,7 +77,7 @@ class EffectiveConfig:
     def _default(self, path: NamePath, node: Mapping[str, Any] | None) -> Any:
         """A section that isn't one (`"fp16": true`) has no values inside, so nothing can be said."""
         for length in range(1, len(path)):
-            found, section = self._find(path[:length])
+            found, section = _find(self._tree, path[:length])
             if found and not isinstance(section, Mapping) and section is not None and section != "auto":
                 return UNDECIDABLE
         return None if node is None else node.get("default")
@@ -87,6 +87,15 @@ class EffectiveConfig:
             return needs(TRAINER_ARGUMENTS)
         is_dropped = "x-type" in node or node.get("x-auto") in ("default", "accelerate")
         return node.get("default") if is_dropped else "auto"
+
+
+def _find(tree: Any, path: NamePath) -> tuple[bool, Any]:
+    """Whether a tree of plain values has something at a path, and what."""
+    for name in path:
+        if not isinstance(tree, Mapping) or name not in tree:
+            return False, None
+        tree = tree[name]
+    return True, tree
 
 
 def is_config(document: Document, keys: KeyTable) -> bool:

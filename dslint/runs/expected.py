@@ -25,15 +25,18 @@ _BOUNDS = {
 
 def expected(node: Schema, keys: KeyTable) -> str:
     """The values that a key takes, in a few words: `a whole number of at least 0`."""
-    choices = list(dict.fromkeys(_choices(node, keys)))
-    if len(choices) < 2:
-        return choices[0] if choices else "another value"
-    return f"{', '.join(choices[:-1])} or {choices[-1]}"
+    return _or(list(dict.fromkeys(_choices(node, keys))) or [_TYPES["null"]])
+
+
+def _or(choices: list[str]) -> str:
+    return choices[0] if len(choices) == 1 else f"{', '.join(choices[:-1])} or {choices[-1]}"
 
 
 def _choices(node: Schema, keys: KeyTable) -> list[str]:
     if "anyOf" in node:
-        return [word for choice in node["anyOf"] for word in _choices(choice, keys)]
+        has_names = any("enum" in choice for choice in node["anyOf"])
+        choices = [choice for choice in node["anyOf"] if not (has_names and "pattern" in choice)]
+        return [word for choice in choices for word in _choices(choice, keys)]
     if "$ref" in node:
         name = node["$ref"].rpartition("/")[2]
         if name == "auto":
@@ -48,7 +51,11 @@ def _choices(node: Schema, keys: KeyTable) -> list[str]:
     if "number" in kinds:
         kinds = [kind for kind in kinds if kind != "boolean"]
     words = [_TYPES[kind] for kind in kinds if kind != "null"]
+    if kinds == ["array"] and "enum" in node.get("items", {}):
+        return [f"a list of {_or(_choices(node['items'], keys))}"]
     bounds = [f"{text} {node[name]}" for name, text in _BOUNDS.items() if name in node]
+    if "const" in node.get("not", {}):
+        bounds.append(f"other than {_quoted(node['not']['const'])}")
     return [" ".join([word, *bounds]) if "number" in word else word for word in words]
 
 
@@ -56,11 +63,9 @@ def _quoted(value: Any) -> str:
     return f'"{value}"' if isinstance(value, str) else str(value)
 
 
-def kind_of(value: Any) -> str:
-    """The type of a value in a reader's words."""
-    if isinstance(value, bool):
-        return "true or false"
-    if value is None:
-        return "null"
-    kinds = {dict: "a section", list: "a list", str: "a text", int: "a number", float: "a number"}
-    return next(word for kind, word in kinds.items() if isinstance(value, kind))
+def shown(text: str, value: Any) -> str:
+    """A value as the file has it, with its kind where the text alone could mislead: `"16" (a text)`."""
+    kinds = {bool: "", dict: "a section", list: "a list", str: "a text", int: "", float: ""}
+    kind = next((word for kind, word in kinds.items() if isinstance(value, kind)), "")
+    short = text if len(text) <= 40 and "\n" not in text else text[:30].split("\n")[0] + "…"
+    return f"{short} ({kind})" if kind else short

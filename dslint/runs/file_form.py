@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 from dslint.documents.document import Document, NodePath
+from dslint.runs.fact import Fact
 from dslint.runs.item import Item
 
 Items = tuple[Item, ...]
-
-
-@dataclass(frozen=True)
-class FormFact:
-    """A list fact about the text of a config."""
-
-    meaning: str
-    fields: frozenset[str]
-    work_out: Callable[[Document], Items]
 
 
 def _syntax_problems(document: Document) -> Items:
@@ -64,7 +55,12 @@ def _python_words(document: Document) -> Items:
     """True, False and None as in Python; at the end of a line, a comma becomes part of the text."""
     return tuple(
         Item(
-            {"word": text.rstrip(", "), "text": text, "key": str(path[-1]), "takes_comma": text.endswith(",")},
+            {
+                "word": text.rstrip(", "),
+                "text": text,
+                "key": str(path[-1]),
+                "takes_comma": text.endswith(","),
+            },
             document.source,
             span,
         )
@@ -74,22 +70,30 @@ def _python_words(document: Document) -> Items:
     )
 
 
-LISTS: Mapping[str, FormFact] = {
-    "syntax_problems": FormFact(
-        "the place where the text can't be parsed (one item or none)", frozenset({"message"}), _syntax_problems
+FACTS: Mapping[str, Fact] = {
+    "file.syntax_problems": Fact(
+        "the place where the text can't be parsed (one item or none)",
+        lambda facts: _syntax_problems(facts.document),
+        frozenset({"message"}),
     ),
-    "not_strict": FormFact(
-        "the first place that strict JSON refuses (one item or none)", frozenset({"what"}), _not_strict
+    "file.not_strict": Fact(
+        "the first place that strict JSON refuses (one item or none)",
+        lambda facts: _not_strict(facts.document),
+        frozenset({"what"}),
     ),
-    "duplicates": FormFact(
-        "keys that stand twice in one object", frozenset({"key", "path"}), _duplicates
+    "file.duplicates": Fact(
+        "keys that stand twice in one object",
+        lambda facts: _duplicates(facts.document),
+        frozenset({"key", "path"}),
     ),
-    "placeholders": FormFact(
+    "file.placeholders": Fact(
         "the unfilled placeholders of a template (one item or none)",
+        lambda facts: _placeholders(facts.document),
         frozenset({"names", "count", "first"}),
-        _placeholders,
     ),
-    "python_words": FormFact(
-        "True, False and None written as in Python", frozenset({"word", "text", "key", "takes_comma"}), _python_words
+    "file.python_words": Fact(
+        "True, False and None written as in Python",
+        lambda facts: _python_words(facts.document),
+        frozenset({"word", "text", "key", "takes_comma"}),
     ),
 }

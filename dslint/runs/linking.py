@@ -52,7 +52,11 @@ def _config_of(started_by: Document, by_path: dict[str, Document]) -> Document |
     if reference is None:
         return accelerate.as_config(started_by)
     folder = os.path.dirname(started_by.source.path)
-    for candidate in (reference[0], os.path.join(folder, reference[0]), _below_a_parent(folder, reference[0])):
+    for candidate in (
+        reference[0],
+        os.path.join(folder, reference[0]),
+        _below_a_parent(folder, reference[0]),
+    ):
         if os.path.isfile(candidate):
             known = by_path.get(os.path.realpath(candidate))
             return known or _read(candidate)

@@ -8,6 +8,7 @@ from typing import Any
 
 from dslint.documents.document import Document
 from dslint.runs.effective import EffectiveConfig, span_of_entry
+from dslint.runs.fact import Fact
 from dslint.runs.item import Item
 from dslint.runs.keys import NamePath
 from dslint.runs.near_names import advice, near_name
@@ -82,9 +83,7 @@ def _params(config: EffectiveConfig, path: NamePath) -> Mapping[str, Any]:
     written = config.written(path)
     if not isinstance(written, dict):
         return {}
-    return {
-        name: config.value((*path, name)) if value == "auto" else value for name, value in written.items()
-    }
+    return {name: config.value((*path, name)) if value == "auto" else value for name, value in written.items()}
 
 
 def about_optimizer(ask: Callable[[OptimizerSection], Any]) -> Callable[[EffectiveConfig], Any]:
@@ -237,64 +236,68 @@ def _refused_values(name: str, params: Mapping[str, Any]) -> tuple[str, ...]:
     return refused_scheduler_values(name, {key: value for key, value in params.items() if value != "auto"})
 
 
-VALUES: Mapping[str, tuple[str, Callable[[EffectiveConfig], Any]]] = {
-    "optimizer.kind": (
+def _fact(meaning: str, work_out: Callable[[EffectiveConfig], Any]) -> Fact:
+    return Fact(meaning, lambda facts: work_out(facts.config))
+
+
+def _list(meaning: str, work_out: Callable[[EffectiveConfig], Any]) -> Fact:
+    return Fact(meaning, lambda facts: work_out(facts.config), frozenset({"key", "value", "advice"}))
+
+
+FACTS: Mapping[str, Fact] = {
+    "optimizer.kind": _fact(
         'who has the optimizer: "deepspeed", "torch", "removed" or "unknown"; None without one',
         about_optimizer(lambda section: optimizer_kind(section.type_name)),
     ),
-    "optimizer.near": (
+    "optimizer.near": _fact(
         "the optimizer that was probably meant",
         about_optimizer(lambda section: near_optimizer(section.type_name)),
     ),
-    "optimizer.classes": (
+    "optimizer.classes": _fact(
         "the classes that DeepSpeed may build",
         about_optimizer(lambda section: list(optimizer_classes(section))),
     ),
-    "optimizer.refuses_amsgrad": (
+    "optimizer.refuses_amsgrad": _fact(
         "whether amsgrad is asked of a class that refuses it",
         about_optimizer(refuses_amsgrad),
     ),
-    "optimizer.is_untested": ("whether ZeRO takes the optimizer only when told to", is_untested),
-    "optimizer.default_lr": (
+    "optimizer.is_untested": _fact("whether ZeRO takes the optimizer only when told to", is_untested),
+    "optimizer.default_lr": _fact(
         "the learning rate that the class takes where none is given",
         about_optimizer(lambda section: default_value(section, "lr")),
     ),
-    "scheduler.kind": (
+    "scheduler.kind": _fact(
         'who has the scheduler: "deepspeed", "torch" or "unknown"; None without one',
         about_scheduler(lambda name, params: scheduler_kind(name)),
     ),
-    "scheduler.near": (
+    "scheduler.near": _fact(
         "the scheduler that was probably meant",
         about_scheduler(lambda name, params: near_scheduler(name)),
     ),
-    "scheduler.missing_params": (
+    "scheduler.missing_params": _fact(
         "names of parameters that the scheduler can't do without",
         about_scheduler(lambda name, params: list(missing_scheduler_params(name, params))),
     ),
-}
-
-LISTS: Mapping[str, tuple[str, Callable[[EffectiveConfig], Any]]] = {
-    "optimizer.unknown_params": (
+    "optimizer.unknown_params": _list(
         "optimizer parameters that the class doesn't take",
         _unknown_optimizer_params,
     ),
-    "optimizer.dropped_params": (
+    "optimizer.dropped_params": _list(
         "optimizer parameters that are taken and not used",
         _dropped_optimizer_params,
     ),
-    "optimizer.text_params": ("optimizer numbers that are given as text", _not_numbers),
-    "optimizer.unfilled_auto": (
+    "optimizer.text_params": _list("optimizer numbers that are given as text", _not_numbers),
+    "optimizer.unfilled_auto": _list(
         'optimizer parameters with the value "auto" that the Trainer doesn\'t fill',
         _unfilled_auto(OPTIMIZER_PARAMS),
     ),
-    "scheduler.unfilled_auto": (
+    "scheduler.unfilled_auto": _list(
         'scheduler parameters with the value "auto" that the Trainer doesn\'t fill',
         _unfilled_auto(SCHEDULER_PARAMS),
     ),
-    "scheduler.unknown_params": (
+    "scheduler.unknown_params": _list(
         "scheduler parameters that the class doesn't take",
         _unknown_scheduler_params,
     ),
-    "scheduler.refused_values": ("scheduler parameters whose value is refused", _refused_scheduler_values),
+    "scheduler.refused_values": _list("scheduler parameters whose value is refused", _refused_scheduler_values),
 }
-FIELDS = frozenset({"key", "value", "advice"})

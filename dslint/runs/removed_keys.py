@@ -11,10 +11,9 @@ from typing import Any
 
 from dslint.documents.document import Document
 from dslint.runs.effective import span_of_entry
+from dslint.runs.fact import Fact
 from dslint.runs.item import Item
 from dslint.runs.keys import NamePath
-
-FIELDS = frozenset({"key", "removed_in"})
 
 
 def _is_disabled(value: Any) -> bool:
@@ -61,13 +60,9 @@ SWITCHES: Mapping[NamePath, tuple[str, Callable[[Any], bool]]] = {
 def switched_off(document: Document) -> tuple[Item, ...]:
     """The keys of removed features that are there and off."""
     return tuple(
-        Item(
-            {"key": ".".join(path), "removed_in": removed_in}, document.source, span_of_entry(document, path)
-        )
+        Item({"key": ".".join(path), "removed_in": removed_in}, document.source, span_of_entry(document, path))
         for path, (removed_in, is_off) in SWITCHES.items()
-        if path in document.keys
-        and not _has_placeholder(document, path)
-        and is_off(_value(document.value, path))
+        if path in document.keys and not _has_placeholder(document, path) and is_off(_value(document.value, path))
     )
 
 
@@ -85,3 +80,15 @@ def _value(value: Any, path: NamePath) -> Any:
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None
     return value
+
+
+FACTS: Mapping[str, Fact] = {
+    "removed.switched_off": Fact(
+        "keys of removed features that are there and off",
+        lambda facts: switched_off(facts.document),
+        frozenset({"key", "removed_in"}),
+    ),
+    "removed.names_switched_off": Fact(
+        "the dotted names of these keys", lambda facts: names_switched_off(facts.document)
+    ),
+}

@@ -88,7 +88,7 @@ def wrong_values(value: Any, schema: Schema) -> Iterator[tuple[NodePath, Any]]:
     def silent(*_: Any) -> Iterator[Any]:
         return iter(())
 
-    validator = extend(
+    validator = extend(  # type: ignore[no-untyped-call]
         Draft202012Validator, {"additionalProperties": silent, "patternProperties": silent}
     )
     seen: set[NodePath] = set()

@@ -179,9 +179,7 @@ def _clause(text: str, spec: str) -> _Clause:
     match = re.fullmatch(_CLAUSE, text)
     if match is None:
         within = "" if text == spec.strip() else f" in {spec.strip()[:60]!r}"
-        raise ValueError(
-            f"{text[:40]!r}{within} is not a version condition: write it like >=0.19.7 or ==0.14.*"
-        )
+        raise ValueError(f"{text[:40]!r}{within} is not a version condition: write it like >=0.19.7 or ==0.14.*")
     clause = _Clause(match[1], _numbers(match[2]), match[3] is not None, text)
     if clause.wildcard and clause.operator not in ("==", "!="):
         raise ValueError(f"{text[:40]!r}: .* goes with == and != only")
@@ -380,9 +378,7 @@ def _locked_pipfile(path: str) -> list[_Mention]:
 
 def _from_requirements(folder: str) -> list[_Mention]:
     """Mentions in requirements*.txt and requirements/*.txt, plain `requirements.txt` first."""
-    paths = [
-        os.path.join(folder, name) for name in _names(folder) if re.fullmatch(r"requirements.*\.txt", name)
-    ]
+    paths = [os.path.join(folder, name) for name in _names(folder) if re.fullmatch(r"requirements.*\.txt", name)]
     paths.sort(key=lambda path: os.path.basename(path) != "requirements.txt")
     below = os.path.join(folder, "requirements")
     paths += [os.path.join(below, name) for name in _names(below) if name.endswith(".txt")]

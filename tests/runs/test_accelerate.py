@@ -9,7 +9,7 @@ import pytest
 from dslint.documents.document import Document
 from dslint.documents.source import Source
 from dslint.documents.yaml_reader import read_yaml
-from dslint.runs import accelerate
+from dslint.runs import accelerate, accelerate_facts
 from dslint.runs.unknown import UNDECIDABLE
 
 DEEPSPEED = "distributed_type: DEEPSPEED\n"
@@ -46,12 +46,12 @@ def test_stage_two_where_none_is_given() -> None:
 def test_clipping(clipping: str, made: Any) -> None:
     text = DEEPSPEED + f"deepspeed_config:\n  gradient_clipping: {clipping}\n"
     assert config(text).get("gradient_clipping") == made
-    assert bool(accelerate.clipping_of_zero(document(text))) == (made is None)
+    assert bool(accelerate_facts.clipping_of_zero(document(text))) == (made is None)
 
 
 def test_unknown_inline_keys() -> None:
     text = DEEPSPEED + "deepspeed_config:\n  zero_stage: 2\n  steps_per_print: 1\n  num_processes: 4\n"
-    assert keys(accelerate.unknown_keys(document(text))) == ["steps_per_print"]
+    assert keys(accelerate_facts.unknown_keys(document(text))) == ["steps_per_print"]
 
 
 @pytest.mark.parametrize(
@@ -66,18 +66,18 @@ def test_unknown_inline_keys() -> None:
 )
 def test_distributed_type(kind: str, is_unused: bool, is_unknown: bool) -> None:
     found = document(f"distributed_type: {kind}\ndeepspeed_config:\n  zero_stage: 2\n")
-    assert bool(accelerate.unused_section(found)) == is_unused
-    assert bool(accelerate.unknown_type(found)) == is_unknown
+    assert bool(accelerate_facts.unused_section(found)) == is_unused
+    assert bool(accelerate_facts.unknown_type(found)) == is_unknown
 
 
 def test_no_distributed_type() -> None:
-    (item,) = accelerate.unknown_type(document("deepspeed_config:\n  zero_stage: 2\n"))
+    (item,) = accelerate_facts.unknown_type(document("deepspeed_config:\n  zero_stage: 2\n"))
     assert item.fields["type"] is None
 
 
 def test_keys_outside_of_sections() -> None:
     text = "gradient_clipping: 1.0\nnum_machine: 1\ndebug: false\ndeepspeed_config:\n  zero_stage: 2\n"
-    found = accelerate.unknown_top_keys(document(text))
+    found = accelerate_facts.unknown_top_keys(document(text))
     assert {item.fields["key"]: item.fields["advice"] for item in found} == {
         "gradient_clipping": ": it belongs into `deepspeed_config`",
         "num_machine": ": did you mean `num_machines`?",
@@ -86,35 +86,35 @@ def test_keys_outside_of_sections() -> None:
 
 def test_a_file_for_sagemaker_has_other_keys() -> None:
     text = DEEPSPEED + "compute_environment: AMAZON_SAGEMAKER\nec2_instance_type: ml.p3\n"
-    assert accelerate.unknown_top_keys(document(text)) == ()
+    assert accelerate_facts.unknown_top_keys(document(text)) == ()
 
 
 def test_keys_beside_a_config_file() -> None:
     text = WITH_FILE + "  zero_stage: 3\n  zero3_init_flag: true\n  deepspeed_multinode_launcher: standard\n"
-    assert keys(accelerate.keys_beside_config_file(document(text))) == ["zero_stage"]
-    assert accelerate.keys_beside_config_file(document(text.replace("_config_file", "_hostfile"))) == ()
+    assert keys(accelerate_facts.keys_beside_config_file(document(text))) == ["zero_stage"]
+    assert accelerate_facts.keys_beside_config_file(document(text.replace("_config_file", "_hostfile"))) == ()
 
 
 def test_precision_beside_a_config_file() -> None:
-    (item,) = accelerate.precision_beside_config_file(document("mixed_precision: 'no'\n" + WITH_FILE))
+    (item,) = accelerate_facts.precision_beside_config_file(document("mixed_precision: 'no'\n" + WITH_FILE))
     assert item.fields["value"] == "no"
-    assert accelerate.precision_beside_config_file(document(WITH_FILE)) == ()
+    assert accelerate_facts.precision_beside_config_file(document(WITH_FILE)) == ()
 
 
 def test_an_init_flag_of_no_use() -> None:
     found = document(DEEPSPEED + "deepspeed_config:\n  zero3_init_flag: true\n")
-    assert accelerate.useless_init_flag(found, 3) == ()
-    assert accelerate.useless_init_flag(found, UNDECIDABLE) == UNDECIDABLE
-    assert len(accelerate.useless_init_flag(found, 2)) == 1  # type: ignore[arg-type]
-    assert accelerate.useless_init_flag(document(DEEPSPEED), 2) == ()
+    assert accelerate_facts.useless_init_flag(found, 3) == ()
+    assert accelerate_facts.useless_init_flag(found, UNDECIDABLE) == UNDECIDABLE
+    assert len(accelerate_facts.useless_init_flag(found, 2)) == 1  # type: ignore[arg-type]
+    assert accelerate_facts.useless_init_flag(document(DEEPSPEED), 2) == ()
 
 
 def test_no_accelerate_file() -> None:
-    assert accelerate.unknown_keys(None) == ()
-    assert accelerate.unknown_top_keys(None) == ()
-    assert accelerate.unknown_type(None) == ()
-    assert accelerate.unused_section(None) == ()
-    assert accelerate.keys_beside_config_file(None) == ()
-    assert accelerate.precision_beside_config_file(None) == ()
-    assert accelerate.clipping_of_zero(None) == ()
-    assert accelerate.useless_init_flag(None, 2) == ()
+    assert accelerate_facts.unknown_keys(None) == ()
+    assert accelerate_facts.unknown_top_keys(None) == ()
+    assert accelerate_facts.unknown_type(None) == ()
+    assert accelerate_facts.unused_section(None) == ()
+    assert accelerate_facts.keys_beside_config_file(None) == ()
+    assert accelerate_facts.precision_beside_config_file(None) == ()
+    assert accelerate_facts.clipping_of_zero(None) == ()
+    assert accelerate_facts.useless_init_flag(None, 2) == ()

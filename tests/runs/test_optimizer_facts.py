@@ -96,9 +96,7 @@ def test_an_untested_optimizer_depends_on_the_stage() -> None:
     config = {"optimizer": {"type": "SGD", "params": {"lr": 0.1}}, "zero_optimization": {"stage": 1}}
     assert facts(config).value("optimizer.is_untested") is True
     assert facts({**config, "zero_optimization": {"stage": 0}}).value("optimizer.is_untested") is False
-    assert isinstance(
-        facts({**config, "optimizer": {"type": 7}}).value("optimizer.is_untested"), (Unknown, bool)
-    )
+    assert isinstance(facts({**config, "optimizer": {"type": 7}}).value("optimizer.is_untested"), (Unknown, bool))
 
 
 def test_an_auto_that_is_filled_is_unknown() -> None:

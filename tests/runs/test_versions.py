@@ -451,9 +451,7 @@ def test_a_folder_stands_for_the_files_in_it(write: Write) -> None:
     assert summary("configs") == ("0.14.0", True)
 
 
-def test_the_installed_release_is_told_by_a_folder_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_installed_release_is_told_by_a_folder_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "deepspeed-0.16.4.dist-info"
     folder.mkdir()
     (tmp_path / "deepspeed_mii-0.3.0.dist-info").mkdir()

@@ -1,0 +1,56 @@
+"""Facts about the size of a run: its ranks, and the samples of a step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from dslint.runs import accelerate
+from dslint.runs.batch import is_fraction
+from dslint.runs.fact import Fact
+from dslint.runs.item import Item
+from dslint.runs.unknown import UNDECIDABLE, Unknown, needs
+
+if TYPE_CHECKING:
+    from dslint.runs.facts import Facts
+
+BATCH_KEYS = ("train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps")
+
+
+def _ranks(facts: Facts) -> int | Unknown:
+    """GPUs a node times nodes, or what the Accelerate file starts."""
+    options = facts.run.options
+    if options.gpus is not None:
+        return options.gpus * (options.nodes or 1)
+    started = accelerate.ranks(facts.run.accelerate)
+    return needs("the number of GPUs (--gpus)") if started is None else started
+
+
+def _dp_size(facts: Facts) -> Any:
+    """Ranks that see different samples: DeepSpeedConfig.__init__ divides by sequence_parallel_size."""
+    ranks = facts.value("ranks")
+    if facts.given("config.sequence_parallel_size") is not True:
+        return ranks
+    size = facts.value("config.sequence_parallel_size")
+    if isinstance(ranks, Unknown) or not isinstance(size, (int, float)) or not size:
+        return ranks if isinstance(ranks, Unknown) else UNDECIDABLE
+    share = ranks / size
+    return int(share) if share == int(share) else share
+
+
+def _fractions(facts: Facts) -> tuple[Item, ...]:
+    return tuple(
+        Item({"key": key, "value": facts.value(f"config.{key}")}, *facts.place(f"config.{key}"))
+        for key in BATCH_KEYS
+        if is_fraction(facts.value(f"config.{key}"))
+    )
+
+
+FACTS: Mapping[str, Fact] = {
+    "ranks": Fact("number of ranks (world size)", _ranks),
+    "dp_size": Fact("number of data-parallel ranks", _dp_size),
+    "train_batch": Fact("samples an optimizer step, derived", lambda facts: facts.batch.train),
+    "micro_batch": Fact("samples a rank and forward pass, derived", lambda facts: facts.batch.micro),
+    "accumulation": Fact("forward passes an optimizer step, derived", lambda facts: facts.batch.accumulation),
+    "batch_fractions": Fact("batch sizes that are no whole numbers", _fractions, frozenset({"key", "value"})),
+}
