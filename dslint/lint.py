@@ -94,21 +94,22 @@ def read(paths: Sequence[str]) -> Reading:
     troubles: list[FileTrouble] = []
     files = 0
     for path, was_named in _expand(paths):
-        files += 1
+        if path.lower().endswith(CODE_ENDINGS) and os.path.isfile(path):
+            files += 1  # no rule speaks about scripts yet, so there is no need to read them
+            continue
         try:
-            source = _source(path)
+            document = _parse(_source(path))
         except UnreadableFileError as trouble:
-            files -= 1
             troubles.append(FileTrouble(path, str(trouble)))
             continue
-        document = _parse(source)
-        if path.lower().endswith(YAML_ENDINGS):
-            if document is not None and is_accelerate(document):
-                accelerate.append(document)
-            elif document is not None and document.problem is not None and was_named:
-                troubles.append(FileTrouble(path, _with_place(document)))
-        elif document is not None and (was_named or _is_surely_a_config(document)):
-            configs.append(document)
+        files += 1
+        if not path.lower().endswith(YAML_ENDINGS):
+            if was_named or _is_surely_a_config(document):
+                configs.append(document)
+        elif is_accelerate(document):
+            accelerate.append(document)
+        elif document.problem is not None and was_named and b"deepspeed" in document.source.data.lower():
+            troubles.append(FileTrouble(path, _with_place(document)))
     return Reading(tuple(configs), tuple(accelerate), tuple(troubles), files)
 
 
@@ -134,12 +135,8 @@ def _source(path: str) -> Source:
     return read_source(path)
 
 
-def _parse(source: Source) -> Document | None:
-    """The document of a file; None for scripts, which no rule speaks about yet."""
-    name = source.path.lower()
-    if name.endswith(CODE_ENDINGS):
-        return None
-    if name.endswith(YAML_ENDINGS):
+def _parse(source: Source) -> Document:
+    if source.path.lower().endswith(YAML_ENDINGS):
         from dslint.documents.yaml_reader import read_yaml
 
         return read_yaml(source)

@@ -60,7 +60,7 @@ def _finding(rule: Rule, facts: Facts, item: Item | None) -> Finding:
     message = fill(rule.message, facts, item)
     fix = FindingFix(rule.fix.tier, fill(rule.fix.title, facts, item)) if rule.fix else None
     source, span = _place(rule, facts, item)
-    related = tuple(_related(rule, facts, item))
+    related = tuple(place for place in _related(rule, facts, item) if (place.source, place.span) != (source, span))
     return Finding(rule.code, rule.name, severity, message + since, Location(source, span), related, fix)
 
 
