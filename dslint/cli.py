@@ -35,6 +35,7 @@ class UsageError(Exception):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command and returns its exit code."""
+    _never_fail_to_print()
     parser = _parser()
     options = parser.parse_args(arguments)
     if options.command is None:
@@ -53,6 +54,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
     except Exception as error:  # the last resort: a traceback helps nobody who lints a config
         return _internal_error(error)
+
+
+def _never_fail_to_print() -> None:
+    """Shows what the output's encoding lacks, such as half of a surrogate pair, as an escape."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
 
 
 def _internal_error(error: Exception) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import subprocess
@@ -153,7 +154,7 @@ def test_control_characters_and_odd_names(tmp_path: Path) -> None:
 def test_a_yaml_alias_bomb(tmp_path: Path) -> None:
     bomb = b"deepspeed_config: &a [x, x, x, x, x, x, x, x, x, x]\n"
     names = b"abcdefghi"
-    for before, name in zip(names, names[1:], strict=False):
+    for before, name in itertools.pairwise(names):
         bomb += b"%c: &%c [%s]\n" % (name, name, b", ".join([b"*%c" % before] * 10))
     report = check(tmp_path, bomb, "accelerate.yaml")
     assert "accelerate.yaml" in report["errors"][0]["path"]

@@ -89,9 +89,8 @@ def _check_shape(document: Document) -> None:
     fault = best_match(Draft202012Validator(schema).iter_errors(document.value))
     if fault is not None:
         path: NodePath = tuple(fault.absolute_path)
-        raise _error(
-            document.source, _nearest_span(document, path), f"{'.'.join(map(str, path))}: {fault.message}"
-        )
+        place = f"{'.'.join(map(str, path))}: " if path else ""
+        raise _error(document.source, _nearest_span(document, path), place + fault.message)
 
 
 def _nearest_span(document: Document, path: NodePath) -> Span:

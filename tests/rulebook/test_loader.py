@@ -93,7 +93,7 @@ def write(folder: Path, name: str, text: str) -> None:
 def test_a_code_that_is_taken_is_refused(tmp_path: Path) -> None:
     write(tmp_path, "DS998-something-wrong.yaml", GOOD)
     write(tmp_path, "DS998-other.yaml", GOOD.replace("name: something-wrong", "name: other"))
-    with pytest.raises(RuleError, match="DS998 is taken by area/DS998-other.yaml"):
+    with pytest.raises(RuleError, match=r"DS998 is taken by area/DS998-other\.yaml"):
         load_rules(tmp_path)
 
 
