@@ -53,6 +53,7 @@ def run_of(case: Case) -> Run:
         gpu=find_gpu(case["gpu"]) if "gpu" in case else None,
         deepspeed=release,
         loader=case.get("loader"),
+        packages=case.get("packages", {}),
     )
     version = KnownVersion(release, exact=True, where="the example", path=None, line=None)
     if "accelerate" in case:

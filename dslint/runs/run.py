@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ class Options:
         nodes: number of nodes; None where nobody says (one, if `gpus` is there).
         gpu: the type of GPU.
         deepspeed: the DeepSpeed release.
+        packages: for packages beside DeepSpeed, "installed" or "missing"; None to look into this environment.
         loader: who reads the config: "hf" (Transformers or Accelerate, which fill "auto") or "deepspeed".
     """
 
@@ -29,6 +31,7 @@ class Options:
     gpu: Gpu | None = None
     deepspeed: Release | None = None
     loader: str | None = None
+    packages: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True)

@@ -62,6 +62,7 @@ def try_on(trials: TrialServer, case: Case) -> Trial:
         config if isinstance(config, dict | str) else json.dumps(config),
         ranks=case.get("gpus", RANKS) * case.get("nodes", 1),
         loader=case.get("loader"),
+        without=[name for name, state in case.get("packages", {}).items() if state == "missing"],
         bf16=not WITHOUT_BF16.search(case.get("gpu", "").lower().replace(" ", "-")),
     )
 
