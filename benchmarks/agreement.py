@@ -4,8 +4,8 @@
     python benchmarks/agreement.py FOLDER --readme   # also write it into README.md
     python benchmarks/agreement.py FOLDER --files    # also list the files behind each number
 
-FOLDER holds `configs/*.json` and `labels.jsonl`: one JSON object a line with `file`, `stage` (how far DeepSpeed came:
-"done", or where it stopped), `exception` and `message`, made by running real DeepSpeed on each file at 8 ranks.
+FOLDER holds `configs/*.json` and `labels.jsonl`: one JSON object a line with `file`, `stage` (how far DeepSpeed
+came: "done", or where it stopped), `exception` and `message`, made by running real DeepSpeed at 8 ranks.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def share(part: int, whole: int) -> str:
 def disagreements(files: Sequence[File]) -> list[str]:
     """A line for each file that one of the two accepts and the other does not."""
     return [
-        f"{file.name}: DeepSpeed {file.stage} ({file.reason}); dslint {[finding.code for finding in file.findings]}"
+        f"{file.name}: DeepSpeed {file.stage} ({file.reason}); dslint {[found.code for found in file.findings]}"
         for file in files
         if file.trains == (file.worst == "error")
     ]

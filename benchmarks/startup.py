@@ -34,7 +34,7 @@ CLEAN = {
     "bf16": {"enabled": True},
     "zero_optimization": {"stage": 2, "overlap_comm": True, "reduce_bucket_size": 5e8},
 }
-WRONG = {**CLEAN, "zero_optimization": {"stage": 2, "overlap_com": True}, "train_batch_size": 30}
+WRONG = {**CLEAN, "zero_optimization": {"stage": 2, "overlap_com": True}, "train_batch_size": "30"}
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def cases() -> list[Case]:
         Case("`--help`", ["--help"], 3, 5),
         Case("`explain DS201`", ["explain", "DS201"], 3, 5),
         Case("`check one.json`, nothing wrong", ["check", "one.json", *run], 5, 12),
-        Case("`check wrong.json`, two errors", ["check", "wrong.json", *run], 12, 24),
+        Case("`check wrong.json`, an unknown key and a wrong type", ["check", "wrong.json", *run], 12, 24),
         Case("`check one.json train.py run.sh`", ["check", "one.json", "train.py", "run.sh", *run], 12, 24),
         Case("a folder of 1,000 configs", ["check", "many", *run], 150, 400, runs=3),
     ]

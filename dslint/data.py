@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
+
+PACKAGE = os.path.dirname(os.path.abspath(__file__))
 
 
-def data_folder(name: str) -> Path:
+def data_folder(name: str) -> str:
     """The folder of shipped data with this name.
 
     A wheel holds it inside the package, a checkout at the top level; nothing else knows the difference.
     """
-    package = Path(__file__).parent
-    inside = package / name
-    return inside if inside.is_dir() else package.parent / name
+    inside = os.path.join(PACKAGE, name)
+    return inside if os.path.isdir(inside) else os.path.join(os.path.dirname(PACKAGE), name)
+
+
+def read_data(folder: str, file: str) -> str:
+    """The text of a shipped file."""
+    with open(os.path.join(data_folder(folder), file), encoding="utf-8") as stream:
+        return stream.read()

@@ -21,10 +21,9 @@ def load_schema() -> Json:
     """The schema of the newest known release, read once; treat it as read-only."""
     import json
 
-    from dslint.data import data_folder
+    from dslint.data import read_data
 
-    with open(data_folder("schemas") / "ds_config.schema.json", encoding="utf-8") as file:
-        schema: Json = json.load(file)
+    schema: Json = json.loads(read_data("schemas", "ds_config.schema.json"))
     return schema
 
 

@@ -91,8 +91,8 @@ def rules_page(rules: Sequence[RuleText]) -> str:
     lines = [
         "# Rules",
         "",
-        "Made from the rule files by `python scripts/make_docs.py`. `dslint explain CODE` tells more about a rule, with",
-        "an example and the source in DeepSpeed that shows it.",
+        "Made from the rule files by `python scripts/make_docs.py`; `dslint explain CODE` tells more about one,",
+        "with an example and the source in DeepSpeed that shows it.",
     ]
     for area, title in AREAS.items():
         lines += [

@@ -87,8 +87,8 @@ def test_the_pre_commit_hook_works_for_a_consumer(tmp_path: Path) -> None:
         cwd=consumer, PRE_COMMIT_HOME=str(tmp_path / "pre-commit"), XDG_CACHE_HOME=str(tmp_path / "cache"),
     )  # fmt: skip
     output = done.stdout + done.stderr
-    assert "conf/ds_config_zero2.json:1:71: error DS101" in output, output
-    assert "conf/accelerate.yaml:2:37: warning DS401" in output, output
+    assert "conf/ds_config_zero2.json:1:75: error DS101" in output, output
+    assert "conf/accelerate.yaml:2:35: warning DS401" in output, output
     assert "package.json" not in output
     assert "chart.yaml" not in output
     assert "- exit code: 1" in output

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -21,10 +20,10 @@ def explanation(rule: RuleText, style: Style) -> str:
 def _lines(rule: RuleText, style: Style) -> Iterator[str]:
     yield f"{style.bold(f'{rule.code} {rule.name}')}  {style.severity(rule.severity, rule.severity)}"
     yield ""
-    yield textwrap.fill(rule.summary, WIDTH)
+    yield _wrapped(rule.summary)
     yield ""
     yield style.bold("Why")
-    yield textwrap.indent(textwrap.fill(rule.why, WIDTH - 2), "  ")
+    yield _wrapped(rule.why, "  ")
     yield ""
     yield style.bold("What DeepSpeed does")
     yield f"  {_effect(rule.data['effect'])}"
@@ -38,6 +37,16 @@ def _lines(rule: RuleText, style: Style) -> Iterator[str]:
         yield ""
         yield style.bold("Fix")
         yield f"  {rule.data['fix']['title']} ({rule.data['fix']['tier']})"
+
+
+def _wrapped(text: str, indent: str = "") -> str:
+    """The words in lines of at most WIDTH characters (importing textwrap costs as much as the rest)."""
+    lines = [""]
+    for word in text.split():
+        if lines[-1] and len(indent) + len(lines[-1]) + 1 + len(word) > WIDTH:
+            lines.append("")
+        lines[-1] += f" {word}" if lines[-1] else word
+    return "\n".join(indent + line for line in lines)
 
 
 def _effect(effect: Mapping[str, Any]) -> str:
@@ -65,4 +74,4 @@ def _example(title: str, case: Mapping[str, Any], style: Style) -> Iterator[str]
         text = json.dumps(case["config"], indent=2)
     else:
         text = case.get("text", case.get("accelerate", "")).rstrip()
-    yield textwrap.indent(text, "  ")
+    yield "\n".join(f"  {line}".rstrip() for line in text.split("\n"))

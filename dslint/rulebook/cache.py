@@ -9,11 +9,10 @@ import json
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dslint import __version__
-from dslint.data import data_folder
+from dslint.data import PACKAGE, data_folder
 from dslint.rulebook.rule_text import RuleText
 
 if TYPE_CHECKING:
@@ -60,10 +59,11 @@ def _cached(part: str) -> list[dict[str, Any]]:
     if cached is not None:
         return cached
     from dataclasses import asdict
+    from pathlib import Path
 
     from dslint.rulebook.loader import load_rules
 
-    loaded = load_rules(folder)
+    loaded = load_rules(Path(folder))
     halves = {
         "rules": [asdict(one.rule) for one in loaded],
         "texts": [{"file": one.text.file, "data": one.text.data} for one in loaded],
@@ -73,21 +73,16 @@ def _cached(part: str) -> list[dict[str, Any]]:
     return halves[part]
 
 
-def _cache_file(part: str) -> Path:
-    return _cache_folder() / f"{part}-{__version__}.json"
-
-
-def _cache_folder() -> Path:
+def _cache_file(part: str) -> str:
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return Path(base) / "dslint"
+    return os.path.join(base, "dslint", f"{part}-{__version__}.json")
 
 
-def _fingerprint(rules: Path) -> str:
+def _fingerprint(rules: str) -> str:
     """Names, sizes and times of all files that the rules are made from."""
-    package = Path(__file__).parent.parent
-    pieces = [str(rules)]
-    folders: list[str | Path] = [data_folder("schemas"), package / "rulebook", package / "runs"]
-    for folder in [*folders, *_subfolders(rules)]:
+    makers = [data_folder("schemas"), os.path.join(PACKAGE, "rulebook"), os.path.join(PACKAGE, "runs")]
+    pieces = [rules]
+    for folder in [*makers, *_subfolders(rules)]:
         for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
             if entry.is_file():
                 status = entry.stat()
@@ -95,26 +90,28 @@ def _fingerprint(rules: Path) -> str:
     return " ".join(pieces)
 
 
-def _subfolders(folder: Path) -> list[str]:
+def _subfolders(folder: str) -> list[str]:
     return sorted(entry.path for entry in os.scandir(folder) if entry.is_dir())
 
 
-def _read(path: Path, fingerprint: str) -> list[dict[str, Any]] | None:
+def _read(path: str, fingerprint: str) -> list[dict[str, Any]] | None:
     try:
-        stored = json.loads(path.read_text("utf-8"))
+        with open(path, encoding="utf-8") as stream:
+            stored = json.load(stream)
         content: list[dict[str, Any]] = stored["content"]
         return content if stored["fingerprint"] == fingerprint else None
     except (OSError, ValueError, TypeError, KeyError):
         return None
 
 
-def _write(path: Path, content: Mapping[str, Any]) -> None:
+def _write(path: str, content: Mapping[str, Any]) -> None:
     """Replaces a cache file as a whole; a cache that can't be written is no trouble."""
-    temporary = path.with_name(f"{path.name}.{os.getpid()}")
+    temporary = f"{path}.{os.getpid()}"
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(json.dumps(content), "utf-8")
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(temporary, "w", encoding="utf-8") as stream:
+            json.dump(content, stream)
         os.replace(temporary, path)
     except OSError:
         with suppress(OSError):
-            temporary.unlink()
+            os.unlink(temporary)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dslint.data import data_folder
+from dslint.data import read_data
 from dslint.documents.document import Document, NodePath
 from dslint.documents.source import Source, Span, UnreadableFileError, read_source
 from dslint.documents.yaml_reader import read_yaml
@@ -85,7 +85,7 @@ def _check_shape(document: Document) -> None:
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import best_match
 
-    schema = json.loads((data_folder("schemas") / "rule.schema.json").read_text("utf-8"))
+    schema = json.loads(read_data("schemas", "rule.schema.json"))
     fault = best_match(Draft202012Validator(schema).iter_errors(document.value))
     if fault is not None:
         path: NodePath = tuple(fault.absolute_path)

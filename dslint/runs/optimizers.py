@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Literal, TypedDict
 
-from dslint.data import data_folder
+from dslint.data import read_data
 
 OptimizerKind = Literal["deepspeed", "torch", "removed", "unknown"]
 SchedulerKind = Literal["deepspeed", "torch", "unknown"]
@@ -112,8 +112,7 @@ if TYPE_CHECKING:
 def _catalogue() -> _Catalogue:
     import json
 
-    text = (data_folder("schemas") / "optimizers.json").read_text(encoding="utf-8")
-    content: _Catalogue = json.loads(text)
+    content: _Catalogue = json.loads(read_data("schemas", "optimizers.json"))
     return content
 
 

@@ -37,7 +37,7 @@ def _state_of(package: str) -> Callable[[Facts], str]:
 
 FACTS: Mapping[str, Fact] = {
     f"packages.{name}": Fact(
-        f'whether {name} is "installed" or "missing" beside DeepSpeed; "unknown" where DeepSpeed is not there either',
+        f'whether {name} is "installed" or "missing" beside DeepSpeed; "unknown" where that is missing too',
         _state_of(name),
     )
     for name in ("tensorboard", "wandb", "comet_ml")

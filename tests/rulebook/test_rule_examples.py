@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ from dslint.runs.facts import Facts
 from dslint.runs.run import Run
 from dslint.runs.unknown import Unknown
 
-FILES = load_rules(data_folder("rules"))
+FILES = load_rules(Path(data_folder("rules")))
 RULES = [one.rule for one in FILES]
 CASES = [
     pytest.param(one.rule, example, id=f"{one.rule.code}-{one.rule.name}-{example.name}")
