@@ -165,6 +165,8 @@ def _count(text: str) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
+    if options.gpu == "list":
+        return _list_gpus()
     from dslint.lint import check
     from dslint.rulebook.cache import shipped_rules
     from dslint.rulebook.selection import NoSuchRuleError, select
@@ -193,13 +195,18 @@ def _run_options(options: argparse.Namespace) -> Options:
     )
 
 
+def _list_gpus() -> int:
+    from dslint.runs.gpus import gpu_names
+
+    print("\n".join(gpu_names()))
+    return FINE
+
+
 def _gpu(name: str | None) -> Gpu | None:
     if name is None:
         return None
-    from dslint.runs.gpus import NoGpuFound, UnknownGpu, find_gpu, gpu_names, local_gpus
+    from dslint.runs.gpus import NoGpuFound, UnknownGpu, find_gpu, local_gpus
 
-    if name == "list":
-        raise UsageError("the GPUs that dslint knows:\n  " + "\n  ".join(gpu_names()))
     try:
         return local_gpus()[0] if name == "auto" else find_gpu(name)
     except (UnknownGpu, NoGpuFound) as error:

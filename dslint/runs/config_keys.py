@@ -162,7 +162,7 @@ def _is_refused(keys: KeyTable, names: NamePath, node: Schema, value: Any) -> bo
     if node.get("x-coerces") == "truthiness":
         return False
     if "x-refuses" in node:
-        return value is not None
+        return value is not None or node.get("default") is not None
     above = keys.node(names[:-1]) or keys.schema
     return len(names) == 1 or "x-type" in node or keys.section(above).get("x-unknown-keys") == "raises"
 
