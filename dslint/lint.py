@@ -14,6 +14,7 @@ from dslint.rulebook.finding import Finding, Undecided
 from dslint.rulebook.judge import judge
 from dslint.rulebook.rule import Rule
 from dslint.runs.accelerate import is_accelerate
+from dslint.runs.fact_table import FACTS
 from dslint.runs.facts import Facts
 from dslint.runs.keys import KeyTable
 from dslint.runs.linking import link
@@ -84,7 +85,7 @@ def check(paths: Sequence[str], options: Options, rules: Iterable[Rule]) -> Repo
 def facts_of(run: Run) -> Facts:
     """The facts of a run, with the keys of its DeepSpeed release."""
     release = run.version.release if run.version else NEWEST
-    return Facts(run, KeyTable(schema_for(release.key)))
+    return Facts(run, KeyTable(schema_for(release.key)), FACTS)
 
 
 def read(paths: Sequence[str]) -> Reading:

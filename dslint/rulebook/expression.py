@@ -165,19 +165,3 @@ def _apply(kind: str, name: str, values: list[Any]) -> Any:
         return function(*values)
     except (TypeError, ValueError, AttributeError, ArithmeticError):
         return UNDECIDABLE
-
-
-def parse(text: str, vocabulary: Vocabulary, item: tuple[str, frozenset[str]] | None = None) -> Tree:
-    """Checks an expression and turns it into a tree.
-
-    Args:
-        text: the expression.
-        vocabulary: the facts there are.
-        item: in a rule with `each`, the name of the loop's variable and the fields of its items.
-
-    Raises:
-        ExpressionError: the text is not an expression of the language.
-    """
-    from dslint.rulebook.expression_parser import Parser
-
-    return Parser(text, vocabulary, item).parse()

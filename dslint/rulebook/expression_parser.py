@@ -22,7 +22,21 @@ _COMPARE = {
 _ABOUT_KEYS = ("given", "written")
 
 
-class Parser:
+def parse(text: str, vocabulary: Vocabulary, item: tuple[str, frozenset[str]] | None = None) -> Tree:
+    """Checks an expression and turns it into a tree.
+
+    Args:
+        text: the expression.
+        vocabulary: the facts there are.
+        item: in a rule with `each`, the name of the loop's variable and the fields of its items.
+
+    Raises:
+        ExpressionError: the text is not an expression of the language.
+    """
+    return _Parser(text, vocabulary, item).parse()
+
+
+class _Parser:
     """Translates one expression, with checks."""
 
     def __init__(self, text: str, vocabulary: Vocabulary, item: tuple[str, frozenset[str]] | None) -> None:

@@ -13,7 +13,8 @@ from dslint.data import read_data
 from dslint.documents.document import Document, NodePath
 from dslint.documents.source import Source, Span, UnreadableFileError, read_source
 from dslint.documents.yaml_reader import read_yaml
-from dslint.rulebook.expression import ExpressionError, Tree, parse
+from dslint.rulebook.expression import ExpressionError, Tree
+from dslint.rulebook.expression_parser import parse
 from dslint.rulebook.rule import Part, Rule, RuleFix
 from dslint.rulebook.rule_text import RuleText
 from dslint.runs.versions import check_spec

@@ -19,7 +19,7 @@ from dslint.runs.accelerate import (
     section_of,
 )
 from dslint.runs.effective import span_of_entry
-from dslint.runs.fact import Fact
+from dslint.runs.facts import Fact
 from dslint.runs.item import Item
 from dslint.runs.near_names import advice, near_name
 from dslint.runs.unknown import Unknown

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dslint.documents.document import Document, NodePath
+from dslint.runs.auto_values import autos
 from dslint.runs.effective import is_config, span_of_entry
-from dslint.runs.fact import Fact
+from dslint.runs.facts import Fact
 from dslint.runs.file_form import is_python_word
 from dslint.runs.item import Item
 from dslint.runs.keys import KeyTable, NamePath, Schema
@@ -22,11 +23,6 @@ NOTE_PREFIXES = ("_", "//", "#", "$", "comment")
 def is_note(name: str) -> bool:
     """Whether a key is a person's own note or a switched-off key: `_lr`, `//`, `comment`."""
     return name.lower().startswith(NOTE_PREFIXES)
-
-
-def has_auto_to_fill(document: Document, keys: KeyTable) -> bool:
-    """Whether a key that Hugging Face fills has the value "auto"."""
-    return any(node.get("x-auto") == "filled" for _, node in _autos(document.value, keys))
 
 
 def _unknown(document: Document, keys: KeyTable) -> Items:
@@ -179,7 +175,7 @@ def _unfilled_auto(document: Document, keys: KeyTable, loader: str | Unknown) ->
     """Each "auto" that stays: on keys that nobody fills, and on all keys where DeepSpeed loads the file."""
     return tuple(
         _auto_item(document, path, node)
-        for path, node in _autos(document.value, keys)
+        for path, node in autos(document.value, keys)
         if node.get("x-auto") in ("kept", "default", "accelerate")
         or (node.get("x-auto") == "filled" and loader == "deepspeed")
     )
@@ -196,25 +192,6 @@ def _auto_item(document: Document, path: NamePath, node: Schema) -> Item:
         "is_flag": node.get("x-coerces") == "truthiness",
     }
     return Item(fields, document.source, span_of_entry(document, path))
-
-
-def _autos(value: Any, keys: KeyTable) -> Iterator[tuple[NamePath, Schema]]:
-    """Paths of the value "auto" on keys that the schema knows, with the schema there."""
-    if isinstance(value, dict):
-        yield from _autos_below(value, (), keys.schema, keys)
-
-
-def _autos_below(
-    value: Mapping[str, Any], above: NamePath, node: Schema, keys: KeyTable
-) -> Iterator[tuple[NamePath, Schema]]:
-    known = keys.section(node).get("properties", {})
-    for name, child in value.items():
-        if name not in known:
-            continue
-        if child == "auto" and isinstance(child, str):
-            yield (*above, name), known[name]
-        elif isinstance(child, dict):
-            yield from _autos_below(child, (*above, name), known[name], keys)
 
 
 FACTS: Mapping[str, Fact] = {

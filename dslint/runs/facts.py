@@ -1,44 +1,50 @@
 """The facts of a run: named values that rules speak about.
 
-A fact is a value or Unknown. `config.*` are the effective values of the config; the others are listed in FACTS,
+A fact is a value or Unknown. `config.*` are the effective values of the config; the others stand in fact_table.py,
 each with the function that works it out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from dslint.documents.document import Document
 from dslint.documents.source import Source, Span
-from dslint.runs import (
-    accelerate,
-    accelerate_facts,
-    config_keys,
-    file_form,
-    hardware,
-    optimizer_facts,
-    packages,
-    removed_keys,
-    scale,
-    zero_facts,
-)
+from dslint.runs import accelerate
+from dslint.runs.auto_values import has_auto_to_fill
 from dslint.runs.batch import Batch, complete
 from dslint.runs.effective import EffectiveConfig
-from dslint.runs.fact import Fact
 from dslint.runs.keys import KeyTable
 from dslint.runs.run import Run
 from dslint.runs.unknown import Unknown, needs
 from dslint.runs.versions import NEWEST, Release
 
 
+@dataclass(frozen=True)
+class Fact:
+    """A fact beside the config's own keys.
+
+    Attributes:
+        meaning: one line for rule authors, with the unit.
+        work_out: gives the value for a run, or Unknown.
+        fields: for a list of items, the fields that each item has.
+    """
+
+    meaning: str
+    work_out: Callable[[Facts], Any]
+    fields: frozenset[str] = frozenset()
+
+
 class Facts:
     """The facts of one run, worked out when asked for."""
 
-    def __init__(self, run: Run, keys: KeyTable) -> None:
-        self.run: Run = run
-        self.keys: KeyTable = keys
+    def __init__(self, run: Run, keys: KeyTable, table: Mapping[str, Fact]) -> None:
+        self.run = run
+        self.keys = keys
+        self._table = table
         self._known: dict[str, Any] = {}
 
     @property
@@ -77,7 +83,7 @@ class Facts:
         """
         if self.run.options.loader is not None:
             return self.run.options.loader
-        if self.run.accelerate is not None or config_keys.has_auto_to_fill(self.document, self.keys):
+        if self.run.accelerate is not None or has_auto_to_fill(self.document, self.keys):
             return "hf"
         return needs("who loads the config (--loader)")
 
@@ -100,7 +106,7 @@ class Facts:
     def _work_out(self, name: str) -> Any:
         if name.startswith("config."):
             return self.config.value(tuple(name.split(".")[1:]))
-        return FACTS[name].work_out(self)
+        return self._table[name].work_out(self)
 
     def given(self, name: str) -> bool | Unknown:
         """Whether the key behind a config fact stands in the file; for other facts, whether they are known."""
@@ -131,22 +137,3 @@ class Facts:
         if name in ("ranks", "dp_size") and self.run.accelerate is not None:
             return accelerate.place_of_ranks(self.run.accelerate)
         return None
-
-
-FACTS: Mapping[str, Fact] = {
-    "loader": Fact('who reads the config: "hf" or "deepspeed"', lambda facts: facts.loader),
-    "loader_is_said": Fact(
-        'whether an option or an Accelerate file names the loader, rather than an "auto" in the config',
-        lambda facts: facts.run.options.loader is not None or facts.run.accelerate is not None,
-    ),
-    **scale.FACTS,
-    **zero_facts.FACTS,
-    **hardware.FACTS,
-    **packages.FACTS,
-    **optimizer_facts.FACTS,
-    **accelerate_facts.FACTS,
-    **removed_keys.FACTS,
-    **file_form.FACTS,
-    **config_keys.FACTS,
-}
-"""All facts beside `config.*`, by name."""

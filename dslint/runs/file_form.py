@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dslint.documents.document import Document, NodePath
-from dslint.runs.fact import Fact
+from dslint.runs.facts import Fact
 from dslint.runs.item import Item
 
 Items = tuple[Item, ...]

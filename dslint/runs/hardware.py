@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from dslint.runs.fact import Fact
+from dslint.runs.facts import Fact, Facts
 from dslint.runs.unknown import needs
 
 if TYPE_CHECKING:
-    from dslint.runs.facts import Facts
     from dslint.runs.gpus import Gpu
 
 UNKNOWN_GPU = needs("the type of GPU (--gpu)")

@@ -8,7 +8,7 @@ from typing import Any
 
 from dslint.documents.document import Document
 from dslint.runs.effective import EffectiveConfig, span_of_entry
-from dslint.runs.fact import Fact
+from dslint.runs.facts import Fact
 from dslint.runs.item import Item
 from dslint.runs.keys import NamePath
 from dslint.runs.near_names import advice, near_name

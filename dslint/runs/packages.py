@@ -6,12 +6,8 @@ They can be told only where dslint runs in the environment that trains, which an
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
-from dslint.runs.fact import Fact
-
-if TYPE_CHECKING:
-    from dslint.runs.facts import Facts
+from dslint.runs.facts import Fact, Facts
 
 INSTALLED, MISSING, UNKNOWN = "installed", "missing", "unknown"
 

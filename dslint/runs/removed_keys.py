@@ -11,7 +11,7 @@ from typing import Any
 
 from dslint.documents.document import Document
 from dslint.runs.effective import span_of_entry
-from dslint.runs.fact import Fact
+from dslint.runs.facts import Fact
 from dslint.runs.item import Item
 from dslint.runs.keys import NamePath
 

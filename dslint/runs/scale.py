@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dslint.runs import accelerate
 from dslint.runs.batch import is_fraction
-from dslint.runs.fact import Fact
+from dslint.runs.facts import Fact, Facts
 from dslint.runs.item import Item
 from dslint.runs.unknown import UNDECIDABLE, Unknown, needs
-
-if TYPE_CHECKING:
-    from dslint.runs.facts import Facts
 
 BATCH_KEYS = ("train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps")
 

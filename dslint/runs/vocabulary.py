@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dslint.runs.facts import FACTS
+from dslint.runs.fact_table import FACTS
 from dslint.runs.keys import KeyTable
 from dslint.schema import load_schema
 

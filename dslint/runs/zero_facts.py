@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from dslint.runs.fact import Fact
+from dslint.runs.facts import Fact, Facts
 from dslint.runs.unknown import Unknown
-
-if TYPE_CHECKING:
-    from dslint.runs.facts import Facts
 
 
 def _overlap_comm(facts: Facts) -> Any:

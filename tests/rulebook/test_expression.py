@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dslint.rulebook.expression import ExpressionError, evaluate, parse
+from dslint.rulebook.expression import ExpressionError, evaluate
+from dslint.rulebook.expression_parser import parse
 from dslint.runs.unknown import UNDECIDABLE, Unknown, needs
 
 TRUE, FALSE, UNKNOWN = True, False, needs("the number of GPUs (--gpus)")
