@@ -22,8 +22,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from dslint.lint import check
 from dslint.rulebook.cache import shipped_rules
 from dslint.rulebook.finding import Finding
+from dslint.runs.releases import NEWEST
 from dslint.runs.run import Options
-from dslint.runs.versions import NEWEST
 
 ROOT = Path(__file__).resolve().parent.parent
 MARK = "<!-- agreement -->"

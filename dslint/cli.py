@@ -216,7 +216,7 @@ def _gpu(name: str | None) -> Gpu | None:
 def _release(text: str | None):  # type: ignore[no-untyped-def]  # the type would cost an import
     if text is None:
         return None
-    from dslint.runs.versions import parse_release
+    from dslint.runs.releases import parse_release
 
     try:
         return parse_release(text)
@@ -290,7 +290,7 @@ def _rules(options: argparse.Namespace) -> int:
 def _schema(options: argparse.Namespace) -> int:
     import json
 
-    from dslint.runs.versions import NEWEST
+    from dslint.runs.releases import NEWEST
     from dslint.schema import schema_for
 
     release = _release(options.deepspeed) or NEWEST

@@ -18,8 +18,8 @@ from dslint.runs.fact_table import FACTS
 from dslint.runs.facts import Facts
 from dslint.runs.keys import KeyTable
 from dslint.runs.linking import link
+from dslint.runs.releases import NEWEST
 from dslint.runs.run import Options, Run
-from dslint.runs.versions import NEWEST
 from dslint.schema import load_schema, schema_for
 
 

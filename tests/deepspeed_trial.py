@@ -14,6 +14,7 @@ import contextlib
 import copy
 import fcntl
 import functools
+import hashlib
 import importlib
 import json
 import os
@@ -472,8 +473,8 @@ def _train(engine: Any) -> None:
 def extensions_folder() -> Path:
     """Where DeepSpeed's compiled ops are kept, apart from any other environment's."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    python = f"py{sys.version_info.major}.{sys.version_info.minor}"
-    return cache / "dslint" / f"ops-torch{version('torch')}-deepspeed{version('deepspeed')}-{python}"
+    environment = hashlib.sha256(sys.prefix.encode()).hexdigest()[:8]  # two that share a folder rebuild for ever
+    return cache / "dslint" / f"ops-torch{version('torch')}-deepspeed{version('deepspeed')}-{environment}"
 
 
 def server_environment() -> dict[str, str]:

@@ -13,8 +13,9 @@ from dslint.documents.yaml_reader import read_yaml
 from dslint.rulebook.rule_text import RuleText
 from dslint.runs import accelerate
 from dslint.runs.gpus import find_gpu
+from dslint.runs.releases import NEWEST, parse_release
 from dslint.runs.run import Options, Run
-from dslint.runs.versions import NEWEST, KnownVersion, parse_release
+from dslint.runs.versions import KnownVersion
 
 Case = Mapping[str, Any]
 

@@ -12,8 +12,8 @@ from dslint.rulebook.finding import Finding, FindingFix, Judgement, Location, Un
 from dslint.rulebook.rule import Part, Rule
 from dslint.runs.facts import Facts
 from dslint.runs.item import Item
+from dslint.runs.releases import Release, matches, parse_release
 from dslint.runs.unknown import UNDECIDABLE, Unknown
-from dslint.runs.versions import Release, matches, parse_release
 
 OLDEST_IN_COMMON_USE = parse_release("0.10.0")
 """A rule that begins with this release or an older one holds for everybody (July 2023)."""

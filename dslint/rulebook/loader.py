@@ -17,7 +17,7 @@ from dslint.rulebook.expression import ExpressionError, Tree
 from dslint.rulebook.expression_parser import parse
 from dslint.rulebook.rule import Part, Rule, RuleFix
 from dslint.rulebook.rule_text import RuleText
-from dslint.runs.versions import check_spec
+from dslint.runs.releases import check_spec
 from dslint.runs.vocabulary import Vocabulary
 
 

@@ -18,9 +18,9 @@ from dslint.runs.auto_values import has_auto_to_fill
 from dslint.runs.batch import Batch, complete
 from dslint.runs.effective import EffectiveConfig
 from dslint.runs.keys import KeyTable
+from dslint.runs.releases import NEWEST, Release
 from dslint.runs.run import Run
 from dslint.runs.unknown import Unknown, needs
-from dslint.runs.versions import NEWEST, Release
 
 
 @dataclass(frozen=True)

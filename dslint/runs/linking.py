@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from dslint.documents.config_reader import read_config
 from dslint.documents.document import Document
 from dslint.documents.source import UnreadableFileError, read_source
 from dslint.runs import accelerate
 from dslint.runs.run import Options, Run
-from dslint.runs.versions import KnownVersion, find_version, installed_version
+
+if TYPE_CHECKING:
+    from dslint.runs.versions import KnownVersion
 
 
 def link(configs: Iterable[Document], accelerate_files: Iterable[Document], options: Options) -> list[Run]:
@@ -38,12 +41,16 @@ def link(configs: Iterable[Document], accelerate_files: Iterable[Document], opti
 def version_for(path: str, options: Options) -> KnownVersion | None:
     """The DeepSpeed release of a file: as the user says, as files near it say, as installed."""
     if options.deepspeed is not None:
+        from dslint.runs.versions import KnownVersion
+
         return KnownVersion(options.deepspeed, exact=True, where="--deepspeed", path=None, line=None)
     return _version_in(os.path.dirname(os.path.abspath(path)))
 
 
 @lru_cache(maxsize=1024)
 def _version_in(folder: str) -> KnownVersion | None:
+    from dslint.runs.versions import find_version, installed_version
+
     return find_version(os.path.join(folder, "ds_config.json")) or installed_version()
 
 

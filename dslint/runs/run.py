@@ -10,7 +10,8 @@ from dslint.documents.document import Document
 
 if TYPE_CHECKING:
     from dslint.runs.gpus import Gpu
-    from dslint.runs.versions import KnownVersion, Release
+    from dslint.runs.releases import Release
+    from dslint.runs.versions import KnownVersion
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ import pytest
 
 from dslint.lint import read
 from dslint.runs.linking import link, version_for
+from dslint.runs.releases import parse_release
 from dslint.runs.run import Options, Run
-from dslint.runs.versions import parse_release
 
 CONFIG = '{"train_micro_batch_size_per_gpu": 1, "zero_optimization": {"stage": 2}}'
 
