@@ -56,7 +56,7 @@ def _verdict(rule: Rule, facts: Facts, item: Item | None) -> bool | Unknown:
 
 
 def _finding(rule: Rule, facts: Facts, item: Item | None) -> Finding:
-    severity, since = _severity(rule, facts)
+    severity, since = _severity(rule, facts, item)
     message = fill(rule.message, facts, item)
     fix = FindingFix(rule.fix.tier, fill(rule.fix.title, facts, item)) if rule.fix else None
     source, span = _place(rule, facts, item)
@@ -64,22 +64,22 @@ def _finding(rule: Rule, facts: Facts, item: Item | None) -> Finding:
     return Finding(rule.code, rule.name, severity, message + since, Location(source, span), related, fix)
 
 
-def _severity(rule: Rule, facts: Facts) -> tuple[str, str]:
+def _severity(rule: Rule, facts: Facts, item: Item | None) -> tuple[str, str]:
     """The severity, and a remark where it is milder because nothing tells the DeepSpeed version."""
     if rule.severity != "error" or facts.release_is_known:
         return rule.severity, ""
-    first = _first_release(rule.deepspeed)
+    first = _first_release(rule.deepspeed, item)
     if first is None or first.key <= OLDEST_IN_COMMON_USE.key:
         return rule.severity, ""
     return "warning", f" (from DeepSpeed {first.text} on)"
 
 
-def _first_release(spec: str) -> Release | None:
-    """The release with which a rule begins to hold."""
-    for part in spec.split(","):
-        if part.strip().startswith(">="):
-            return parse_release(part.strip()[2:])
-    return None
+def _first_release(spec: str, item: Item | None) -> Release | None:
+    """The release with which a rule begins to hold: for all, or for the item at hand (its field `since`)."""
+    begins = [part.strip()[2:] for part in spec.split(",") if part.strip().startswith(">=")]
+    if item is not None and item.fields.get("since"):
+        begins.append(item.fields["since"])
+    return max(map(parse_release, begins), default=None)
 
 
 def _place(rule: Rule, facts: Facts, item: Item | None) -> tuple[Source, Span]:

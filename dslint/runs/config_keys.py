@@ -80,8 +80,21 @@ def _unknown_item(document: Document, keys: KeyTable, path: NamePath, section: S
         "is_slip": near is not None and near.is_slip and near.key not in given,
         "has_home": home is not None,
         "advice": _advice(siblings.get(name, {}), near, home),
+        "since": section.get("x-unknown-raises-since", ""),
     }
+    later = _release_that_brings(path, keys)
+    if later is not None:
+        fields |= {"is_slip": False, "has_home": False, "advice": f" (DeepSpeed has it from {later} on)"}
     return Item(fields, document.source, span_of_entry(document, path))
+
+
+def _release_that_brings(path: NamePath, keys: KeyTable) -> str | None:
+    """The later release with which a key came that the one at hand doesn't know."""
+    from dslint.schema import load_schema
+
+    newest = load_schema()
+    node = KeyTable(newest).node(path) if keys.schema is not newest else None
+    return None if node is None or "not" in node else node.get("x-since")
 
 
 def _advice(node: Schema, near: Near | None, home: NamePath | None) -> str:
@@ -203,7 +216,7 @@ FACTS: Mapping[str, Fact] = {
     "keys.unknown": Fact(
         "keys that their section doesn't have",
         lambda facts: _unknown(facts.document, facts.keys),
-        frozenset({"key", "section", "is_top_level", "refused", "is_slip", "has_home", "advice"}),
+        frozenset({"key", "section", "is_top_level", "refused", "is_slip", "has_home", "advice", "since"}),
     ),
     "keys.wrong": Fact(
         "values that their key doesn't take",
