@@ -40,14 +40,14 @@ class Report:
         undecided: rules that lacked a fact, by run.
         troubles: files that could not be checked.
         files: number of files that were read.
-        assumed_release: the DeepSpeed release that was taken where nothing names one; None where not needed.
+        assumption: which DeepSpeed release was taken, where no file or option names the very one; else None.
     """
 
     findings: tuple[Finding, ...]
     undecided: tuple[Undecided, ...]
     troubles: tuple[FileTrouble, ...]
     files: int
-    assumed_release: str | None
+    assumption: str | None
 
 
 @dataclass(frozen=True)
@@ -69,17 +69,30 @@ def check(paths: Sequence[str], options: Options, rules: Iterable[Rule]) -> Repo
     undecided: list[Undecided] = []
     for run in runs:
         judgement = judge(facts_of(run), rules)
-        findings += [finding for finding in judgement.findings if finding not in findings]
+        findings += judgement.findings
         undecided += judgement.undecided
-    findings.sort(key=lambda found: (found.location.source.path, found.location.span.start, found.code))
-    is_assumed = any(run.version is None for run in runs)
+    findings = list({_identity(finding): finding for finding in findings}.values())
+    findings.sort(key=_identity)
     return Report(
         tuple(findings),
         tuple(undecided),
         reading.troubles,
         reading.files,
-        NEWEST.text if is_assumed else None,
+        next(filter(None, map(_assumption, runs)), None),
     )
+
+
+def _assumption(run: Run) -> str | None:
+    if run.version is None:
+        return f"no DeepSpeed version found: checked for {NEWEST.text}"
+    if run.version.exact:
+        return None
+    return f"{run.version.where} leaves the DeepSpeed version open: checked for {run.version.release.text}"
+
+
+def _identity(finding: Finding) -> tuple[str, int, str, str]:
+    """What two runs that share a config say twice."""
+    return finding.location.source.path, finding.location.span.start, finding.code, finding.message
 
 
 def facts_of(run: Run) -> Facts:

@@ -91,10 +91,8 @@ def _undecided(report: Report, style: Style) -> Iterator[str]:
 
 
 def _assumption(report: Report, style: Style) -> Iterator[str]:
-    if report.assumed_release is not None and report.files:
-        yield style.dim(
-            f"no DeepSpeed version found: checked for {report.assumed_release} (name yours with --deepspeed)"
-        )
+    if report.assumption is not None:
+        yield style.dim(f"{report.assumption} (name yours with --deepspeed)")
 
 
 def _summary(report: Report, style: Style) -> str:
