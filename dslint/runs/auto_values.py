@@ -31,3 +31,17 @@ def _autos_below(
             yield (*above, name), known[name]
         elif isinstance(child, dict):
             yield from _autos_below(child, (*above, name), known[name], keys)
+
+
+def autos_on_unknown_keys(value: Any, keys: KeyTable) -> Iterator[NamePath]:
+    """Paths of the value "auto" on keys that the schema doesn't know, at any depth of the sections."""
+    known = {path for path, _ in autos(value, keys)}
+    yield from (path for path in _all_autos(value, ()) if path not in known and keys.node(path) is None)
+
+
+def _all_autos(value: Any, path: NamePath) -> Iterator[NamePath]:
+    if isinstance(value, dict):
+        for name, child in value.items():
+            yield from _all_autos(child, (*path, name))
+    elif value == "auto" and isinstance(value, str):
+        yield path

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dslint.documents.document import Document, NodePath
-from dslint.runs.auto_values import autos
+from dslint.runs.auto_values import autos, autos_on_unknown_keys
 from dslint.runs.effective import is_config, span_of_entry
 from dslint.runs.facts import Fact
 from dslint.runs.file_form import is_python_word
@@ -34,10 +34,7 @@ def _unknown(document: Document, keys: KeyTable) -> Items:
 
 
 def _unknown_keys(value: Any, keys: KeyTable) -> Iterator[tuple[NamePath, Schema]]:
-    """Paths of keys that their section doesn't have, with the section's schema.
-
-    Left out are notes, and "auto" in typed sections, which drop it whatever the key.
-    """
+    """Paths of keys that their section doesn't have, with the section's schema; notes are left out."""
     yield from _unknown_below(value, (), keys.schema, keys)
 
 
@@ -56,7 +53,7 @@ def _unknown_below(
                 yield from _unknown_below(child, path, known[name], keys)
         elif f"^{name}$" in section.get("patternProperties", {}):
             continue
-        elif (policy == "raises" and child != "auto") or (policy == "ignored" and not is_note(name)):
+        elif policy == "raises" or (policy == "ignored" and not is_note(name)):
             yield path, section
 
 
@@ -72,11 +69,14 @@ def _unknown_item(document: Document, keys: KeyTable, path: NamePath, section: S
     homes = keys.sections_by_key.get(name, ())
     home = homes[0] if len(homes) == 1 and near is None else None
     given = _sibling_names(document.value, path[:-1])
+    raises = section.get("x-unknown-keys") == "raises"
+    is_dropped = raises and given[name] == "auto"
     fields = {
         "key": name,
         "section": ".".join(path[:-1]),
         "is_top_level": len(path) == 1,
-        "refused": section.get("x-unknown-keys") == "raises",
+        "refused": raises and not is_dropped,
+        "is_dropped": is_dropped,
         "is_slip": near is not None and near.is_slip and near.key not in given,
         "has_home": home is not None,
         "advice": _advice(siblings.get(name, {}), near, home),
@@ -119,7 +119,7 @@ def _sibling_names(value: Any, section: NamePath) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _wrong(document: Document, keys: KeyTable) -> Items:
+def _wrong(document: Document, keys: KeyTable, loader: str | Unknown) -> Items:
     """Values that their key doesn't take; "auto" and placeholders have facts of their own."""
     if not is_config(document, keys):
         return ()
@@ -129,21 +129,21 @@ def _wrong(document: Document, keys: KeyTable) -> Items:
         return ()
     placeholders = {placeholder.path for placeholder in document.placeholders}
     return tuple(
-        _wrong_item(document, keys, path, value)
+        _wrong_item(document, keys, path, value, loader)
         for path, value in wrong_values(document.value, keys.schema)
         if path not in placeholders
-        and value != "auto"
-        and not _is_removed(keys, path)
+        and not _is_value_of_its_own(keys, path, value)
         and not is_python_word(document, path)
     )
 
 
-def _is_removed(keys: KeyTable, path: NodePath) -> bool:
-    node = keys.node(tuple(step for step in path if isinstance(step, str)))
-    return node is not None and "x-until" in node
+def _is_value_of_its_own(keys: KeyTable, path: NodePath, value: Any) -> bool:
+    """Whether another fact speaks about a value: "auto" on a key that may have it, anything on a removed key."""
+    node = keys.node(tuple(step for step in path if isinstance(step, str))) or {}
+    return "x-until" in node or bool(value == "auto" and "x-auto" in node)
 
 
-def _wrong_item(document: Document, keys: KeyTable, path: NodePath, value: Any) -> Item:
+def _wrong_item(document: Document, keys: KeyTable, path: NodePath, value: Any, loader: str | Unknown) -> Item:
     from dslint.runs.expected import expected, shown
 
     names = tuple(step for step in path if isinstance(step, str))
@@ -154,7 +154,7 @@ def _wrong_item(document: Document, keys: KeyTable, path: NodePath, value: Any) 
         "expected": expected(node, keys),
         "counts_as_true": node.get("x-coerces") == "truthiness" and bool(value),
         "says_false": isinstance(value, str) and value.strip(", ").lower() in FALSE_WORDS,
-        "refused": _is_refused(keys, names, node, value),
+        "refused": _is_refused(keys, names, node, value, loader),
         "section": names[0] if len(names) > 1 else "",
         "is_typed": "x-type" in node or keys.section(node).get("x-unknown-keys") == "raises",
     }
@@ -166,8 +166,13 @@ def _text_at(document: Document, path: NodePath) -> str:
     return document.source.slice(span) if span is not None else ""
 
 
-def _is_refused(keys: KeyTable, names: NamePath, node: Schema, value: Any) -> bool:
-    """Whether DeepSpeed stops at a wrong value here, rather than perhaps later or never."""
+def _is_refused(keys: KeyTable, names: NamePath, node: Schema, value: Any, loader: str | Unknown) -> bool:
+    """Whether DeepSpeed stops at a wrong value here, rather than perhaps later or never.
+
+    Accelerate replaces whatever steps_per_print says (Accelerator._prepare_deepspeed).
+    """
+    if names == ("steps_per_print",) and loader == "hf":
+        return False
     if node.get("x-coerces") == "truthiness":
         return False
     if "x-refuses" in node:
@@ -202,9 +207,21 @@ def _auto_item(document: Document, path: NamePath, node: Schema) -> Item:
         "filled_by_trainer": node.get("x-auto") == "filled",
         "is_top_level": len(path) == 1,
         "section": path[0] if len(path) > 1 else "",
+        "filled_by_accelerate": node.get("x-auto") == "accelerate",
         "is_flag": node.get("x-coerces") == "truthiness",
     }
     return Item(fields, document.source, span_of_entry(document, path))
+
+
+def _strange_auto(document: Document, keys: KeyTable) -> Items:
+    """Each "auto" on a key that DeepSpeed doesn't know; parameters of optimizers have facts of their own."""
+    if not is_config(document, keys):
+        return ()
+    return tuple(
+        Item({"key": ".".join(path)}, document.source, span_of_entry(document, path))
+        for path in autos_on_unknown_keys(document.value, keys)
+        if path[:2] not in (("optimizer", "params"), ("scheduler", "params"))
+    )
 
 
 FACTS: Mapping[str, Fact] = {
@@ -216,16 +233,34 @@ FACTS: Mapping[str, Fact] = {
     "keys.unknown": Fact(
         "keys that their section doesn't have",
         lambda facts: _unknown(facts.document, facts.keys),
-        frozenset({"key", "section", "is_top_level", "refused", "is_slip", "has_home", "advice", "since"}),
+        frozenset(
+            {"key", "section", "is_top_level", "refused", "is_slip", "has_home", "advice", "since", "is_dropped"}
+        ),
     ),
     "keys.wrong": Fact(
         "values that their key doesn't take",
-        lambda facts: _wrong(facts.document, facts.keys),
+        lambda facts: _wrong(facts.document, facts.keys, facts.loader),
         frozenset({"key", "shown", "expected", "counts_as_true", "says_false", "refused", "is_typed", "section"}),
+    ),
+    "keys.strange_auto": Fact(
+        'keys that DeepSpeed doesn\'t know, with the value "auto"',
+        lambda facts: _strange_auto(facts.document, facts.keys),
+        frozenset({"key"}),
     ),
     "keys.unfilled_auto": Fact(
         'keys with the value "auto" that nobody fills',
         lambda facts: _unfilled_auto(facts.document, facts.keys, facts.loader),
-        frozenset({"key", "dropped", "default", "filled_by_trainer", "is_top_level", "section", "is_flag"}),
+        frozenset(
+            {
+                "key",
+                "dropped",
+                "default",
+                "filled_by_trainer",
+                "is_top_level",
+                "section",
+                "is_flag",
+                "filled_by_accelerate",
+            }
+        ),
     ),
 }

@@ -54,7 +54,7 @@ def _choices(node: Schema, keys: KeyTable) -> list[str]:
     if kinds == ["array"] and "enum" in node.get("items", {}):
         return [f"a list of {_or(_choices(node['items'], keys))}"]
     bounds = [f"{text} {node[name]}" for name, text in _BOUNDS.items() if name in node]
-    if "const" in node.get("not", {}):
+    if node.get("not", {}).get("const", False) is not False:
         bounds.append(f"other than {_quoted(node['not']['const'])}")
     return [" ".join([word, *bounds]) if "number" in word else word for word in words]
 
