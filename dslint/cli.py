@@ -291,7 +291,7 @@ def _schema(options: argparse.Namespace) -> int:
     import json
 
     from dslint.runs.releases import NEWEST
-    from dslint.schema import schema_for
+    from dslint.runs.schema import schema_for
 
     release = _release(options.deepspeed) or NEWEST
     if release.key > NEWEST.key:

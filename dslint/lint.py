@@ -20,7 +20,7 @@ from dslint.runs.keys import KeyTable
 from dslint.runs.linking import link
 from dslint.runs.releases import NEWEST
 from dslint.runs.run import Options, Run
-from dslint.schema import load_schema, schema_for
+from dslint.runs.schema import load_schema, schema_for
 
 
 @dataclass(frozen=True)

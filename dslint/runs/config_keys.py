@@ -90,7 +90,7 @@ def _unknown_item(document: Document, keys: KeyTable, path: NamePath, section: S
 
 def _release_that_brings(path: NamePath, keys: KeyTable) -> str | None:
     """The later release with which a key came that the one at hand doesn't know."""
-    from dslint.schema import load_schema
+    from dslint.runs.schema import load_schema
 
     newest = load_schema()
     node = KeyTable(newest).node(path) if keys.schema is not newest else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dslint.runs.fact_table import FACTS
 from dslint.runs.keys import KeyTable
-from dslint.schema import load_schema
+from dslint.runs.schema import load_schema
 
 
 class Vocabulary:

@@ -11,8 +11,8 @@ from dslint.documents.config_reader import read_config
 from dslint.documents.source import Source
 from dslint.runs.effective import EffectiveConfig
 from dslint.runs.keys import KeyTable
+from dslint.runs.schema import schema_for
 from dslint.runs.unknown import UNDECIDABLE, Unknown
-from dslint.schema import schema_for
 
 
 def config_of(value: Any, *, trainer: bool = False, release: tuple[int, ...] = (0, 19, 8)) -> EffectiveConfig:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dslint.runs.near_names import Near, near_name
-from dslint.schema import load_schema
+from dslint.runs.schema import load_schema
 
 TOP = list(load_schema()["properties"])
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dslint.runs.keys import KeyTable
+from dslint.runs.schema import load_schema
 from dslint.runs.schema_check import fits, wrong_values
-from dslint.schema import load_schema
 
 SCHEMA = load_schema()
 PATHS = [path for path in KeyTable(SCHEMA).paths() if len(path) < 4]

@@ -9,8 +9,10 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+from dslint.runs.releases import parse_release
+
 Json = dict[str, Any]
-Release = tuple[int, ...]
+Numbers = tuple[int, ...]
 
 # Annotations that describe the way to the newest release; the schema of one release needs none of them.
 _PAST = ("x-default-before", "x-since", "x-gap", "x-until", "x-former", "x-advice", "x-unknown-raises-since")
@@ -27,16 +29,8 @@ def load_schema() -> Json:
     return schema
 
 
-def parse_release(version: str) -> Release:
-    """The numbers at the start of a version: "0.19.8+cu126" gives (0, 19, 8)."""
-    import re
-
-    match = re.match(r"\d+(?:\.\d+)*", version.strip())
-    return tuple(int(part) for part in match.group().split(".")) if match else ()
-
-
 @cache
-def schema_for(release: Release) -> Json:
+def schema_for(release: Numbers) -> Json:
     """The schema as it was for one release; treat it as read-only.
 
     Keys that came later are gone, removed keys that this release still reads have their former shape,
@@ -44,10 +38,10 @@ def schema_for(release: Release) -> Json:
     of today accepted in other ways back then is not known and stays as it is.
     """
     newest = load_schema()
-    return newest if release >= parse_release(newest["x-deepspeed"]) else _section(newest, release)
+    return newest if release >= parse_release(newest["x-deepspeed"]).key else _section(newest, release)
 
 
-def _section(node: Json, release: Release) -> Json:
+def _section(node: Json, release: Numbers) -> Json:
     """An object's schema for this release."""
     made = {key: value for key, value in node.items() if key not in _PAST}
     if _later(node.get("x-unknown-raises-since"), release):
@@ -60,7 +54,7 @@ def _section(node: Json, release: Release) -> Json:
     return made
 
 
-def _key(node: Json, release: Release) -> Json:
+def _key(node: Json, release: Numbers) -> Json:
     """A key's schema for this release, which knows the key or refuses it as removed."""
     if "x-until" in node:
         if _later(node["x-until"], release, inclusive=True):
@@ -75,7 +69,7 @@ def _key(node: Json, release: Release) -> Json:
     return made
 
 
-def _known(node: Json, release: Release) -> bool:
+def _known(node: Json, release: Numbers) -> bool:
     """Whether this release has come to the key, and not in a time when it was away."""
     if _later(node.get("x-since"), release):
         return False
@@ -83,9 +77,9 @@ def _known(node: Json, release: Release) -> bool:
     return first is None or _later(first, release) or not _later(last, release, inclusive=True)
 
 
-def _later(version: str | None, release: Release, inclusive: bool = False) -> bool:
+def _later(version: str | None, release: Numbers, inclusive: bool = False) -> bool:
     """Whether the version came after the release, or (if inclusive) was it."""
     if version is None:
         return False
-    found = parse_release(version)
+    found = parse_release(version).key
     return found > release or (inclusive and found[: len(release)] == release)
