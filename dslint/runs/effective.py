@@ -85,6 +85,9 @@ class EffectiveConfig:
     def _filled(self, node: Mapping[str, Any]) -> Any:
         if node.get("x-auto") == "filled" and self.filled_by_trainer is not False:
             return needs(TRAINER_ARGUMENTS)
+        is_setting_of_accelerate = node.get("x-auto") == "accelerate" and node.get("default") is not False
+        if is_setting_of_accelerate and self.filled_by_trainer is True:
+            return UNDECIDABLE  # its launcher may say anything; gather-on-save alone is surely off
         is_dropped = "x-type" in node or node.get("x-auto") in ("default", "accelerate")
         return node.get("default") if is_dropped else "auto"
 
