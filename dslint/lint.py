@@ -5,22 +5,28 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from dslint.documents.config_reader import read_config
 from dslint.documents.discover import CODE_ENDINGS, YAML_ENDINGS, files_below, has_config_name
 from dslint.documents.document import Document
 from dslint.documents.source import Source, UnreadableFileError, read_source
-from dslint.rulebook.finding import Finding, Undecided
+from dslint.memory import FEWEST_FILES, Memory
+from dslint.rulebook.cache import cache_folder, rules_fingerprint
+from dslint.rulebook.finding import Finding, Judgement, Undecided
 from dslint.rulebook.judge import judge
 from dslint.rulebook.rule import Rule
 from dslint.runs.accelerate import is_accelerate
 from dslint.runs.fact_table import FACTS
 from dslint.runs.facts import Facts
 from dslint.runs.keys import KeyTable
-from dslint.runs.linking import link
+from dslint.runs.linking import Pairing, pair, run_of, version_for
+from dslint.runs.packages import PACKAGES, state
 from dslint.runs.releases import NEWEST
 from dslint.runs.run import Options, Run
 from dslint.runs.schema import load_schema, schema_for
+
+if TYPE_CHECKING:
+    from dslint.runs.versions import KnownVersion
 
 
 @dataclass(frozen=True)
@@ -52,42 +58,98 @@ class Report:
 
 @dataclass(frozen=True)
 class Reading:
-    """The documents among the files, and what could not be read."""
+    """The files, and what could not be read.
 
-    configs: tuple[Document, ...]
+    Attributes:
+        configs: DeepSpeed configs, or what may be one; parsed when their run is judged.
+        accelerate: Accelerate files that use DeepSpeed.
+        troubles: files that could not be read.
+        found: paths among `configs` that were found in a folder, where other tools have files too.
+        files: number of files that were read.
+    """
+
+    configs: tuple[Source, ...]
     accelerate: tuple[Document, ...]
     troubles: tuple[FileTrouble, ...]
+    found: frozenset[str]
     files: int
 
 
 def check(paths: Sequence[str], options: Options, rules: Iterable[Rule]) -> Report:
     """Checks files and folders."""
     reading = read(paths)
-    runs = link(reading.configs, reading.accelerate, options)
-    rules = list(rules)
-    findings: list[Finding] = []
-    undecided: list[Undecided] = []
-    for run in runs:
-        judgement = judge(facts_of(run), rules)
-        findings += judgement.findings
-        undecided += judgement.undecided
+    bench = _Bench(options, list(rules), reading)
+    judgements = [bench.judgement(pairing) for pairing in pair(reading.configs, reading.accelerate)]
+    bench.adjourn()
+    findings = [finding for judgement in judgements for finding in judgement.findings]
     findings = list({_identity(finding): finding for finding in findings}.values())
-    findings.sort(key=_identity)
     return Report(
-        tuple(findings),
-        tuple(undecided),
+        tuple(sorted(findings, key=_identity)),
+        tuple(rule for judgement in judgements for rule in judgement.undecided),
         reading.troubles,
         reading.files,
-        next(filter(None, map(_assumption, runs)), None),
+        next(iter(bench.assumptions), None),
     )
 
 
-def _assumption(run: Run) -> str | None:
-    if run.version is None:
+class _Bench:
+    """Judges run after run, and remembers those of a large repository."""
+
+    def __init__(self, options: Options, rules: list[Rule], reading: Reading) -> None:
+        self.options = options
+        self.rules = rules
+        self.reading = reading
+        self.assumptions: dict[str, None] = {}
+        is_large = len(reading.configs) >= FEWEST_FILES
+        self.memory = Memory(_context(options, rules), cache_folder()) if is_large else None
+
+    def judgement(self, pairing: Pairing) -> Judgement:
+        """What the rules say about the run that a pairing forms."""
+        version = version_for(pairing.path, self.options)
+        assumption = _assumption(version)
+        also = f"{version.release.text if version else None} {assumption is None} {self.may_be_foreign(pairing)}"
+        source = pairing.config
+        can_remember = self.memory is not None and source is not None and pairing.accelerate is None
+        known = self.memory.recall(source, also) if self.memory and source and can_remember else None
+        if known is None:
+            known = self.judge(pairing)
+            if self.memory and source and can_remember:
+                self.memory.keep(source, also, known)
+        if assumption is not None and (known.findings or known.undecided):
+            self.assumptions.setdefault(assumption)
+        return known
+
+    def judge(self, pairing: Pairing) -> Judgement:
+        """The same without memory; a file that turns out to be no config is left alone if nobody named it."""
+        run = run_of(pairing, self.options)
+        if self.may_be_foreign(pairing) and not _is_surely_a_config(run.config):
+            return Judgement((), ())
+        return judge(facts_of(run), self.rules)
+
+    def may_be_foreign(self, pairing: Pairing) -> bool:
+        """Whether a file was only found in a folder, so that it may be another tool's."""
+        return pairing.accelerate is None and pairing.path in self.reading.found
+
+    def adjourn(self) -> None:
+        """Writes down what is new."""
+        if self.memory is not None:
+            self.memory.save()
+
+
+def _context(options: Options, rules: list[Rule]) -> str:
+    """What judgements depend on beside the file and its release."""
+    codes = ",".join(rule.code for rule in rules)
+    installed = ",".join(state(package) for package in PACKAGES)
+    return f"{rules_fingerprint()}\0{codes}\0{options}\0{installed}"
+
+
+def _assumption(version: KnownVersion | None) -> str | None:
+    """Which release was taken, in words, where no file or option names the very one."""
+    if version is None:
         return f"no DeepSpeed version found: checked for {NEWEST.text}"
-    if run.version.exact:
+    if version.exact:
         return None
-    return f"{run.version.where} leaves the DeepSpeed version open: checked for {run.version.release.text}"
+    return f"{version.where} leaves the DeepSpeed version open: checked for {version.release.text}"
 
 
 def _identity(finding: Finding) -> tuple[str, int, str, str]:
@@ -103,28 +165,31 @@ def facts_of(run: Run) -> Facts:
 
 def read(paths: Sequence[str]) -> Reading:
     """Reads every file that is named or lies below a folder that is named."""
-    configs: list[Document] = []
+    configs: list[Source] = []
     accelerate: list[Document] = []
     troubles: list[FileTrouble] = []
+    found: set[str] = set()
     files = 0
     for path, was_named in _expand(paths):
         if path.lower().endswith(CODE_ENDINGS) and os.path.isfile(path):
             files += 1  # no rule speaks about scripts yet, so there is no need to read them
             continue
         try:
-            document = _parse(_source(path))
+            source = _source(path)
         except UnreadableFileError as trouble:
             troubles.append(FileTrouble(path, str(trouble)))
             continue
         files += 1
         if not path.lower().endswith(YAML_ENDINGS):
-            if was_named or _is_surely_a_config(document):
-                configs.append(document)
-        elif is_accelerate(document):
+            configs.append(source)
+            found |= set() if was_named else {source.path}
+            continue
+        document = _read_yaml(source)
+        if is_accelerate(document):
             accelerate.append(document)
-        elif document.problem is not None and was_named and b"deepspeed" in document.source.data.lower():
+        elif document.problem is not None and was_named and b"deepspeed" in source.data.lower():
             troubles.append(FileTrouble(path, _with_place(document)))
-    return Reading(tuple(configs), tuple(accelerate), tuple(troubles), files)
+    return Reading(tuple(configs), tuple(accelerate), tuple(troubles), frozenset(found), files)
 
 
 def _expand(paths: Sequence[str]) -> list[tuple[str, bool]]:
@@ -149,12 +214,10 @@ def _source(path: str) -> Source:
     return read_source(path)
 
 
-def _parse(source: Source) -> Document:
-    if source.path.lower().endswith(YAML_ENDINGS):
-        from dslint.documents.yaml_reader import read_yaml
+def _read_yaml(source: Source) -> Document:
+    from dslint.documents.yaml_reader import read_yaml
 
-        return read_yaml(source)
-    return read_config(source)
+    return read_yaml(source)
 
 
 def _is_surely_a_config(document: Document) -> bool:

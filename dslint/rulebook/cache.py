@@ -54,7 +54,7 @@ def shipped_rule_texts() -> list[RuleText]:
 def _cached(part: str) -> list[dict[str, Any]]:
     """One of the two halves of the cache: what the judge needs ("rules"), and the rest ("texts")."""
     folder = data_folder("rules")
-    fingerprint = _fingerprint(folder)
+    fingerprint = rules_fingerprint()
     cached = _read(_cache_file(part), fingerprint)
     if cached is not None:
         return cached
@@ -73,13 +73,19 @@ def _cached(part: str) -> list[dict[str, Any]]:
     return halves[part]
 
 
-def _cache_file(part: str) -> str:
+def cache_folder() -> str:
+    """The folder for all that dslint keeps between runs."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return os.path.join(base, "dslint", f"{part}-{__version__}.json")
+    return os.path.join(base, "dslint")
 
 
-def _fingerprint(rules: str) -> str:
+def _cache_file(part: str) -> str:
+    return os.path.join(cache_folder(), f"{part}-{__version__}.json")
+
+
+def rules_fingerprint() -> str:
     """Names, sizes and times of all files that the rules are made from."""
+    rules = data_folder("rules")
     makers = [data_folder("schemas"), os.path.join(PACKAGE, "rulebook"), os.path.join(PACKAGE, "runs")]
     pieces = [rules]
     for folder in [*makers, *_subfolders(rules)]:

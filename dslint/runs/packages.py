@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dslint.runs.facts import Fact, Facts
 
 INSTALLED, MISSING, UNKNOWN = "installed", "missing", "unknown"
+PACKAGES = ("tensorboard", "wandb", "comet_ml")
 
 
 def state(package: str) -> str:
@@ -36,5 +37,5 @@ FACTS: Mapping[str, Fact] = {
         f'whether {name} is "installed" or "missing" beside DeepSpeed; "unknown" where that is missing too',
         _state_of(name),
     )
-    for name in ("tensorboard", "wandb", "comet_ml")
+    for name in PACKAGES
 }

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dslint.lint import read
-from dslint.runs.linking import link, version_for
+from dslint.runs.linking import pair, run_of, version_for
 from dslint.runs.releases import parse_release
 from dslint.runs.run import Options, Run
 
@@ -16,7 +16,7 @@ CONFIG = '{"train_micro_batch_size_per_gpu": 1, "zero_optimization": {"stage": 2
 
 def runs_of(folder: Path, *names: str) -> list[Run]:
     reading = read([str(folder / name) for name in names])
-    return link(reading.configs, reading.accelerate, Options())
+    return [run_of(pairing, Options()) for pairing in pair(reading.configs, reading.accelerate)]
 
 
 def accelerate_file(path: Path, config: str) -> None:
