@@ -6,13 +6,10 @@ options, the release and the rules, which together make the key. The memory hold
 
 from __future__ import annotations
 
-import json
-import os
-from contextlib import suppress
 from typing import Any
 
-from dslint import __version__
 from dslint.documents.source import Source, Span
+from dslint.kept import keep, read_kept
 from dslint.rulebook.finding import Finding, FindingFix, Judgement, Location, Undecided
 
 FEWEST_FILES = 20
@@ -24,16 +21,10 @@ MOST_ENTRIES = 20_000
 class Memory:
     """Judgements by the content of their file."""
 
-    def __init__(self, context: str, folder: str) -> None:
-        """Opens the memory.
-
-        Args:
-            context: everything beside the file that the judgement depends on.
-            folder: where the memory is kept.
-        """
+    def __init__(self, context: str) -> None:
+        """Opens the memory; `context` is everything beside the file that a judgement depends on."""
         self._context = context
-        self._path = os.path.join(folder, f"results-{__version__}.json")
-        self._entries = _read(self._path)
+        self._entries = read_kept("results")
         self._is_changed = False
 
     def recall(self, source: Source, also: str) -> Judgement | None:
@@ -48,19 +39,9 @@ class Memory:
             self._is_changed = True
 
     def save(self) -> None:
-        """Replaces the file as a whole; a memory that can't be written is no trouble."""
-        if not self._is_changed:
-            return
-        kept = dict(list(self._entries.items())[-MOST_ENTRIES:])
-        temporary = f"{self._path}.{os.getpid()}"
-        try:
-            os.makedirs(os.path.dirname(self._path), exist_ok=True)
-            with open(temporary, "w", encoding="utf-8") as stream:
-                json.dump(kept, stream)
-            os.replace(temporary, self._path)
-        except OSError:
-            with suppress(OSError):
-                os.unlink(temporary)
+        """Writes down what is new."""
+        if self._is_changed:
+            keep("results", dict(list(self._entries.items())[-MOST_ENTRIES:]))
 
     def _key(self, source: Source, also: str) -> str:
         from hashlib import blake2b
@@ -68,15 +49,6 @@ class Memory:
         digest = blake2b(source.data, digest_size=16)
         digest.update(f"\0{self._context}\0{also}".encode())
         return digest.hexdigest()
-
-
-def _read(path: str) -> dict[str, Any]:
-    try:
-        with open(path, encoding="utf-8") as stream:
-            entries = json.load(stream)
-    except (OSError, ValueError):
-        return {}
-    return entries if isinstance(entries, dict) else {}
 
 
 def _places(finding: Finding) -> tuple[Location, ...]:
@@ -94,6 +66,7 @@ def _entry(judgement: Judgement) -> dict[str, Any]:
             for finding in judgement.findings
         ],
         "undecided": [[rule.code, list(rule.needs)] for rule in judgement.undecided],
+        "is_foreign": judgement.is_foreign,
     }
 
 
@@ -102,9 +75,9 @@ def _judgement(entry: dict[str, Any], source: Source) -> Judgement | None:
     try:
         findings = tuple(_finding(data, source) for data in entry["findings"])
         undecided = tuple(Undecided(code, source.path, tuple(needs)) for code, needs in entry["undecided"])
+        return Judgement(findings, undecided, bool(entry["is_foreign"]))
     except (KeyError, TypeError, ValueError):
         return None
-    return Judgement(findings, undecided)
 
 
 def _finding(data: dict[str, Any], source: Source) -> Finding:

@@ -98,3 +98,24 @@ def test_a_config_that_an_accelerate_file_starts_is_judged_with_it(folder: Path)
         for place in finding.related
     ]
     assert any(path.endswith("accelerate.yaml") for path in related)
+
+
+def test_the_same_text_under_another_name_is_told_apart(folder: Path) -> None:
+    text = '{"train_batch_size": "8"}'
+    (folder / "ds_config_twin.json").write_text(text)
+    (folder / "twin.json").write_text(text)
+    for _ in range(2):
+        paths = {finding.location.source.path for finding in report(folder).findings}
+        assert str(folder / "ds_config_twin.json") in paths
+        assert str(folder / "twin.json") not in paths
+
+
+def test_an_assumed_release_is_said_for_a_clean_config_and_not_for_other_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dslint.lint.version_for", lambda *_: None)
+    (tmp_path / "notes.json").write_text('{"zero_optimization": 1}')
+    assert check([str(tmp_path)], Options(), RULES).assumption is None
+    (tmp_path / "ds_config.json").write_text('{"train_micro_batch_size_per_gpu": 1}')
+    assumption = check([str(tmp_path)], Options(), RULES).assumption
+    assert assumption == "no DeepSpeed version found: checked for 0.19.8"

@@ -5,14 +5,11 @@ The cache holds data only: trees of expressions, never code.
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Mapping
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from dslint import __version__
 from dslint.data import PACKAGE, data_folder
+from dslint.kept import keep, read_kept
 from dslint.rulebook.rule_text import RuleText
 
 if TYPE_CHECKING:
@@ -53,34 +50,24 @@ def shipped_rule_texts() -> list[RuleText]:
 
 def _cached(part: str) -> list[dict[str, Any]]:
     """One of the two halves of the cache: what the judge needs ("rules"), and the rest ("texts")."""
-    folder = data_folder("rules")
     fingerprint = rules_fingerprint()
-    cached = _read(_cache_file(part), fingerprint)
-    if cached is not None:
-        return cached
+    kept = read_kept(part)
+    if kept.get("fingerprint") == fingerprint and isinstance(kept.get("content"), list):
+        content: list[dict[str, Any]] = kept["content"]
+        return content
     from dataclasses import asdict
     from pathlib import Path
 
     from dslint.rulebook.loader import load_rules
 
-    loaded = load_rules(Path(folder))
+    loaded = load_rules(Path(data_folder("rules")))
     halves = {
         "rules": [asdict(one.rule) for one in loaded],
         "texts": [{"file": one.text.file, "data": one.text.data} for one in loaded],
     }
-    for name, content in halves.items():
-        _write(_cache_file(name), {"fingerprint": fingerprint, "content": content})
+    for name, half in halves.items():
+        keep(name, {"fingerprint": fingerprint, "content": half})
     return halves[part]
-
-
-def cache_folder() -> str:
-    """The folder for all that dslint keeps between runs."""
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return os.path.join(base, "dslint")
-
-
-def _cache_file(part: str) -> str:
-    return os.path.join(cache_folder(), f"{part}-{__version__}.json")
 
 
 def rules_fingerprint() -> str:
@@ -98,26 +85,3 @@ def rules_fingerprint() -> str:
 
 def _subfolders(folder: str) -> list[str]:
     return sorted(entry.path for entry in os.scandir(folder) if entry.is_dir())
-
-
-def _read(path: str, fingerprint: str) -> list[dict[str, Any]] | None:
-    try:
-        with open(path, encoding="utf-8") as stream:
-            stored = json.load(stream)
-        content: list[dict[str, Any]] = stored["content"]
-        return content if stored["fingerprint"] == fingerprint else None
-    except (OSError, ValueError, TypeError, KeyError):
-        return None
-
-
-def _write(path: str, content: Mapping[str, Any]) -> None:
-    """Replaces a cache file as a whole; a cache that can't be written is no trouble."""
-    temporary = f"{path}.{os.getpid()}"
-    try:
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(temporary, "w", encoding="utf-8") as stream:
-            json.dump(content, stream)
-        os.replace(temporary, path)
-    except OSError:
-        with suppress(OSError):
-            os.unlink(temporary)

@@ -48,7 +48,14 @@ class Undecided:
 
 @dataclass(frozen=True)
 class Judgement:
-    """Everything the rules have to say about one run."""
+    """Everything the rules have to say about one run.
+
+    Attributes:
+        findings: rules that hold.
+        undecided: rules that lack a fact.
+        is_foreign: whether the file turned out to be another tool's, so that there is no run.
+    """
 
     findings: tuple[Finding, ...]
     undecided: tuple[Undecided, ...]
+    is_foreign: bool = False

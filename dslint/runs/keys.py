@@ -42,11 +42,6 @@ class KeyTable:
         if "$ref" in node:
             yield from self.alternatives(self.schema["$defs"][node["$ref"].rpartition("/")[2]])
 
-    def is_open(self, node: Schema) -> bool:
-        """Whether a section takes names that the schema can't know (parameters of optimizers)."""
-        section = self.section(node)
-        return bool(section) and section.get("additionalProperties", True) is not False
-
     @cached_property
     def sections_by_key(self) -> Mapping[str, tuple[NamePath, ...]]:
         """For each name of a key, the sections that have it."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dslint.lint import read
+from dslint.inputs import read
 from dslint.runs.linking import pair, run_of, version_for
 from dslint.runs.releases import parse_release
 from dslint.runs.run import Options, Run
