@@ -1,0 +1,159 @@
+"""A forked child for each trial: whatever happens to it, nothing of it is left and nothing leaks into the next."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import faulthandler
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from dslint.smoke.listening import Heard, Listener, Progress
+from dslint.smoke.reporting import Reporter, output_file, stack_file
+
+POLL = 0.005
+"""Seconds between two looks at a child."""
+
+FLOOD = 256 * 2**20
+"""Bytes of output at which a trial is ended, before it fills the disk."""
+
+_SET_PARENT_DEATH_SIGNAL, _SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
+
+
+class ServerClosedError(Exception):
+    """Nobody waits for the trial any more."""
+
+
+def adopt_orphans() -> None:
+    """Make what a trial's child leaves behind a child of this process, so that it can be ended (Linux)."""
+    _prctl(_SET_CHILD_SUBREAPER, 1)
+
+
+def run_forked(
+    work: Callable[[Reporter], None],
+    folder: Path,
+    timeout: float,
+    progress: Progress | None = None,
+    wanted: Callable[[], bool] = lambda: True,
+) -> Heard:
+    """Run `work` in a child with a session and a folder of its own, and say what was heard of it.
+
+    Args:
+        work: what the child does; it reports to the Reporter that it is given.
+        folder: an existing, empty folder; the child works in `folder/work`.
+        timeout: seconds it may take, builds of ops left out.
+        progress: called with each line of the child's report.
+        wanted: whether somebody still waits for the result.
+
+    Raises:
+        ServerClosedError: if nobody waits any more; the child is ended by then.
+    """
+    (folder / "work").mkdir()
+    parent = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        _live_as_child(work, folder, parent)
+    listener = Listener(folder, ranks=1, timeout=timeout, progress=progress)
+    try:
+        in_time = _wait(pid, listener, folder, wanted)
+        if not in_time:
+            ask_for_stacks([pid])
+    finally:
+        status = end_group(pid)
+        _end_orphans()
+    return listener.close(in_time=in_time, exit_codes={0: status})[0]
+
+
+def _live_as_child(work: Callable[[Reporter], None], folder: Path, parent: int) -> None:
+    """The child's whole life: it must never return into the server's code."""
+    try:
+        os.setsid()
+        _prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+        if os.getppid() != parent:
+            return
+        os.chdir(folder / "work")
+        _redirect_output(output_file(folder, 0))
+        show_stack_on_signal(folder, 0)
+        attempt(work, Reporter(folder, 0))
+    finally:
+        os._exit(0)
+
+
+def attempt(work: Callable[[Reporter], None], reporter: Reporter) -> None:
+    """Run `work` and report how it ended."""
+    try:
+        work(reporter)
+    except BaseException as error:  # SystemExit is an outcome too
+        import traceback
+
+        traceback.print_exc()
+        reporter.fail(error)
+    reporter.finish()
+
+
+def show_stack_on_signal(folder: Path, rank: int) -> None:
+    """Let SIGUSR1 write where this process stands, for a trial that hangs."""
+    file = stack_file(folder, rank).open("w")
+    faulthandler.register(signal.SIGUSR1, file=file, all_threads=False, chain=False)
+
+
+def ask_for_stacks(pids: list[int]) -> None:
+    """Let processes that hang write where they stand."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGUSR1)
+    time.sleep(0.2)
+
+
+def _redirect_output(path: Path) -> None:
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    output = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    for source, target in ((nothing, 0), (output, 1), (output, 2)):
+        os.dup2(source, target)
+
+
+def _wait(pid: int, listener: Listener, folder: Path, wanted: Callable[[], bool]) -> bool:
+    """Wait until the child finished or died (True), or has to be ended (False)."""
+    output = output_file(folder, 0)
+    while True:
+        listener.listen()
+        if listener.finished or os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+            return True
+        if not wanted():
+            raise ServerClosedError
+        if listener.out_of_time or (output.exists() and output.stat().st_size > FLOOD):
+            return False
+        time.sleep(POLL)
+
+
+def end_group(pid: int) -> int:
+    """End a child and all of its process group; the exit code, negative for a signal."""
+    for kill in (os.killpg, os.kill):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            kill(pid, signal.SIGKILL)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def _end_orphans() -> None:
+    """End what a child left behind in sessions of its own, until nothing is left (Linux)."""
+    children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children")
+    for _ in range(100):
+        try:
+            pids = [int(pid) for pid in children.read_text().split()]
+        except OSError:
+            return
+        if not pids:
+            return
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError, ChildProcessError):
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+
+
+def _prctl(option: int, value: int) -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(option, int(value), 0, 0, 0)

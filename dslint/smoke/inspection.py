@@ -1,0 +1,150 @@
+"""What a DeepSpeed engine tells of itself: its settings, its parameters, what it saved."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+Shapes = dict[str, list[int]]
+"""The shape of each parameter, by name."""
+
+MASTERS = (
+    "fp32_partitioned_groups_flat",  # stage 3
+    "single_partition_of_fp32_groups",  # stages 1 and 2
+    "fp32_groups_flat_partition",  # bf16 without ZeRO (BF16_Optimizer)
+    "fp32_groups_flat",  # fp16 without ZeRO
+)
+"""Where DeepSpeed's optimizers keep the parameters that are really stepped."""
+
+
+def shapes_of(model: torch.nn.Module) -> Shapes:
+    """The shapes of a model that is still whole."""
+    return {name: list(parameter.shape) for name, parameter in model.named_parameters()}
+
+
+def engine_facts(engine: Any) -> dict[str, Any]:
+    """How the engine was set up, in plain data."""
+    batch = (
+        engine.train_batch_size(),
+        engine.train_micro_batch_size_per_gpu(),
+        engine.gradient_accumulation_steps(),
+    )
+    scheduler = engine.lr_scheduler
+    return {
+        "batch": [int(size) for size in batch],
+        "zero_stage": int(engine.zero_optimization_stage()),
+        "optimizer": type(engine.basic_optimizer).__name__,
+        "dtype": str(next(engine.module.parameters()).dtype).removeprefix("torch."),
+        "scheduler": None if scheduler is None else type(scheduler).__name__,
+        "clipping": plain(engine.gradient_clipping()),
+    }
+
+
+def engine_settings(engine: Any) -> dict[str, Any]:
+    """Every setting that the engine took from its config, flat, without the config as it was written."""
+    config = {
+        name: value
+        for name, value in vars(engine._config).items()
+        if not callable(value) and name not in ("_param_dict", "mesh_device")
+    }
+    groups = getattr(engine.basic_optimizer, "param_groups", [])
+    optimizer = [{name: value for name, value in group.items() if name != "params"} for group in groups]
+    scheduler = {
+        name: value for name, value in vars(engine.lr_scheduler or object).items() if isinstance(value, int | float | str)
+    } if engine.lr_scheduler is not None else {}
+    whole = {
+        "config": plain(config),
+        "optimizer": plain(optimizer),
+        "scheduler": plain(scheduler),
+        **engine_facts(engine),
+    }
+    return dict(flat(whole))
+
+
+def plain(value: Any) -> Any:
+    """A value as data for JSON: models by their fields, everything else unknown by its text."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set):
+        return [plain(item) for item in value]
+    if hasattr(value, "model_dump"):
+        return plain(value.model_dump())
+    if hasattr(value, "__dict__") and not isinstance(value, type):
+        return plain({name: item for name, item in vars(value).items() if not callable(item)})
+    return str(value)
+
+
+def flat(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """The leaves of plain data with their dotted paths."""
+    if isinstance(value, dict) and value:
+        for key, item in value.items():
+            yield from flat(item, f"{path}.{key}" if path else str(key))
+    else:
+        yield path, value
+
+
+def masters(engine: Any) -> list[torch.Tensor] | None:
+    """Copies of this rank's part of the parameters that the optimizer steps; None if they can't be seen."""
+    for name in MASTERS:
+        kept = getattr(engine.optimizer, name, None)
+        if kept:
+            tensors = [each for each in kept if isinstance(each, torch.Tensor) and each.numel()]
+            return [each.detach().clone() for each in tensors] or None
+    return local_parameters(engine)
+
+
+def local_parameters(engine: Any) -> list[torch.Tensor] | None:
+    """Copies of this rank's part of the module's parameters; None where they are swapped out."""
+    tensors = [getattr(each, "ds_tensor", each.data) for each in engine.module.parameters()]
+    copies = [each.detach().clone() for each in tensors if each.numel()]
+    return copies or None
+
+
+def differ(before: list[torch.Tensor] | None, after: list[torch.Tensor] | None) -> bool | None:
+    """Whether any element differs; None if it can't be told."""
+    if before is None or after is None or len(before) != len(after):
+        return None
+    return any(not torch.equal(old.cpu(), new.cpu()) for old, new in zip(before, after, strict=True))
+
+
+def compare_weights(file: Path, shapes: Shapes) -> dict[str, Any]:
+    """What a file of weights holds, against the model's own shapes.
+
+    Returns:
+        `missing` names, `misshapen` ones with the shape found, the numbers of `tensors` and of `elements`.
+    """
+    saved = torch.load(file, map_location="cpu", weights_only=True)
+    found = {name: list(tensor.shape) for name, tensor in saved.items() if isinstance(tensor, torch.Tensor)}
+    return {
+        "missing": [name for name in shapes if name not in found],
+        "misshapen": {name: found[name] for name in shapes if name in found and found[name] != shapes[name]},
+        "tensors": len(found),
+        "elements": sum(tensor.numel() for tensor in saved.values() if isinstance(tensor, torch.Tensor)),
+        "expected_elements": sum(math.prod(shape) for shape in shapes.values()),
+    }
+
+
+def peak_memory() -> int | None:
+    """The most bytes that torch held on this rank's GPU; None without one."""
+    return int(torch.cuda.max_memory_allocated()) if torch.cuda.is_initialized() else None
+
+
+def versions() -> dict[str, Any]:
+    """What trains here."""
+    import deepspeed
+
+    cuda = torch.cuda.is_available()
+    return {
+        "device": torch.cuda.get_device_name() if cuda else "CPU",
+        "torch": torch.__version__,
+        "deepspeed": deepspeed.__version__,
+        "python": ".".join(map(str, __import__("sys").version_info[:3])),
+    }

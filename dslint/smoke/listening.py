@@ -1,0 +1,153 @@
+"""What the ranks of a trial reported, read while they run."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dslint.smoke.reporting import output_file, report_file, stack_file
+
+OUTPUT_KEPT = 4000
+"""Characters of a rank's last output that are kept."""
+
+Progress = Callable[[dict[str, Any]], None]
+"""Called with each line of rank 0 as it comes."""
+
+
+@dataclass
+class Heard:
+    """What one rank reported.
+
+    Attributes:
+        seen: the values it told, the last of each name.
+        entered: when each phase was entered, in seconds of the rank's clock.
+        building: the op that is being built now, if any.
+        built: seconds that each op's build or loading took.
+        finished: whether the rank came to the end of its own program.
+        exit_code: the exit code, negative for a signal; None where nobody saw one.
+        in_time: False if the rank had to be ended.
+        output: the end of what it printed.
+        stack: where it stood when it had to be ended.
+        last_at: when its last line came, in seconds of its clock.
+        began_building: when the last build began.
+    """
+
+    seen: dict[str, Any] = field(default_factory=dict)
+    entered: dict[str, float] = field(default_factory=dict)
+    building: str | None = None
+    built: dict[str, float] = field(default_factory=dict)
+    finished: bool = False
+    exit_code: int | None = None
+    in_time: bool = True
+    output: str = ""
+    stack: str = ""
+    last_at: float = 0.0
+    began_building: float = 0.0
+
+    def take(self, line: dict[str, Any]) -> None:
+        """Take a line of the rank's report in."""
+        at = float(line.pop("at", 0.0))
+        self.last_at = at
+        if "phase" in line:
+            self.entered.setdefault(line["phase"], at)
+        if "building" in line:
+            self.building, self.began_building = line.pop("building"), at
+        if "built" in line:
+            self.built[line.pop("built")] = round(at - self.began_building, 2)
+            self.building = None
+        self.finished = bool(line.pop("finished", self.finished))
+        self.seen.update(line)
+
+    @property
+    def phase(self) -> str:
+        """The phase it was in at the end."""
+        return str(self.seen.get("phase", "start"))
+
+    def seconds(self) -> dict[str, float]:
+        """How long each phase took, in seconds."""
+        marks = [*self.entered.items(), ("", self.last_at)]
+        return {
+            phase: round(after - at, 3) for (phase, at), (_, after) in zip(marks, marks[1:], strict=False) if phase != "done"
+        }
+
+    def as_data(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return asdict(self)
+
+
+class Listener:
+    """Reads the reports of all ranks of one trial, and keeps its clock.
+
+    The clock stands still while an op of DeepSpeed is built: that can take minutes the first time, and is no fault
+    of the config.
+    """
+
+    def __init__(self, folder: Path, ranks: int, timeout: float, progress: Progress | None = None) -> None:
+        self.heard = [Heard() for _ in range(ranks)]
+        self._folder = folder
+        self._read = [0] * ranks
+        self._left = timeout
+        self._last = time.monotonic()
+        self._progress = progress
+
+    @property
+    def finished(self) -> bool:
+        """Whether every rank came to its end."""
+        return all(one.finished for one in self.heard)
+
+    @property
+    def out_of_time(self) -> bool:
+        """Whether the time is over."""
+        return self._left <= 0
+
+    def listen(self) -> None:
+        """Read what came since the last call."""
+        for rank, one in enumerate(self.heard):
+            for line in self._new_lines(rank):
+                if rank == 0 and self._progress is not None:
+                    self._progress(line)
+                one.take(dict(line))
+        now = time.monotonic()
+        if not any(one.building for one in self.heard):
+            self._left -= now - self._last
+        self._last = now
+
+    def _new_lines(self, rank: int) -> list[dict[str, Any]]:
+        try:
+            with report_file(self._folder, rank).open("rb") as file:
+                file.seek(self._read[rank])
+                text = file.read()
+        except OSError:
+            return []
+        whole = text[: text.rfind(b"\n") + 1]
+        self._read[rank] += len(whole)
+        lines = []
+        for line in whole.splitlines():
+            with contextlib.suppress(ValueError):
+                lines.append(json.loads(line))
+        return lines
+
+    def close(self, *, in_time: bool, exit_codes: dict[int, int] | None = None) -> list[Heard]:
+        """Read what is left, once no rank runs any more."""
+        self.listen()
+        for rank, one in enumerate(self.heard):
+            one.in_time = in_time or one.finished
+            one.exit_code = (exit_codes or {}).get(rank)
+            one.output = _tail(output_file(self._folder, rank))
+            one.stack = _tail(stack_file(self._folder, rank))
+        return self.heard
+
+
+def _tail(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            file.seek(0, 2)
+            file.seek(max(0, file.tell() - OUTPUT_KEPT))
+            return file.read().decode(errors="replace").strip()
+    except OSError:
+        return ""

@@ -1,0 +1,52 @@
+"""The folder of DeepSpeed's compiled ops, and the locks that a killed build leaves in it."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import sys
+from collections.abc import Iterator
+from importlib.metadata import version
+from pathlib import Path
+
+SERVED = ("CPUAdam", "FusedAdam", "CPULion", "CPUAdagrad", "PinMemory")
+"""The ops that a server for many trials loads before it forks."""
+
+
+def own_folder() -> Path:
+    """Where smoke keeps compiled ops: a folder for each environment, torch and DeepSpeed.
+
+    Two environments that share a folder rebuild each other's ops at every start.
+    """
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    environment = hashlib.sha256(sys.prefix.encode()).hexdigest()[:8]
+    return cache / "dslint" / f"ops-torch{version('torch')}-deepspeed{version('deepspeed')}-{environment}"
+
+
+def use_own_folder() -> None:
+    """Keep the ops apart from the user's, unless a folder is set."""
+    folder = Path(os.environ.setdefault("TORCH_EXTENSIONS_DIR", str(own_folder())))
+    folder.mkdir(parents=True, exist_ok=True)
+
+
+@contextlib.contextmanager
+def building(op: str) -> Iterator[None]:
+    """Let one process at a time build in smoke's own folder.
+
+    torch waits for ever while a file `lock` lies in an op's folder (torch/utils/file_baton.py, FileBaton), also
+    when the build that made it was killed. Who holds our lock knows that nobody builds, and removes it.
+    """
+    folder = Path(os.environ["TORCH_EXTENSIONS_DIR"])
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "dslint.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        if folder == own_folder():
+            remove_lock(folder, op)
+        yield
+
+
+def remove_lock(folder: Path, op: str) -> None:
+    """Remove the lock of a build that is known to have been killed."""
+    (folder / op / "lock").unlink(missing_ok=True)

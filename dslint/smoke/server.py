@@ -1,0 +1,167 @@
+"""The fork server: imports torch and DeepSpeed once, then forks a child for each trial.
+
+Runs as `python -m dslint.smoke.server`. It reads one trial a line from its input and answers with lines of JSON:
+first `hello`, then for each trial any number of `progress` and one `heard`.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from dslint.smoke.children import ServerClosedError, adopt_orphans, run_forked
+from dslint.smoke.trial import Trial
+
+IMPORTED = ("torch", "torch._dynamo", "deepspeed", "deepspeed.runtime.zero.muon.original_muon")
+"""Modules that a trial would otherwise import itself, each time for seconds."""
+
+IMPORTED_IF_THERE = ("accelerate", "transformers", "transformers.integrations.deepspeed", "transformers.trainer")
+
+Answer = Callable[..., None]
+
+
+def main() -> None:
+    """Serve until the input ends. Arguments: the folder for trials, then the ops to load at once."""
+    folder, *ops = sys.argv[1:]
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # whatever the libraries print stays out of the answers
+
+    def answer(**values: Any) -> None:
+        print(json.dumps(values), file=answers, flush=True)
+
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    adopt_orphans()
+    if not _can_import(answer):
+        return
+    answer(hello=_ready(ops, answer))
+    _serve(Path(folder), sys.stdin.fileno(), answer)
+
+
+def _can_import(answer: Answer) -> bool:
+    missing = [name for name in ("torch", "deepspeed") if importlib.util.find_spec(name) is None]
+    if missing:
+        answer(missing=missing)
+    return not missing
+
+
+def _ready(ops: list[str], answer: Answer) -> dict[str, Any]:
+    """Import everything a trial needs, without starting CUDA: a child can't use it after that."""
+    from dslint.smoke.ops import use_own_folder
+
+    use_own_folder()
+    for name in IMPORTED:
+        with_progress = name in ("torch", "deepspeed")
+        if with_progress:
+            answer(progress={"importing": name})
+        importlib.import_module(name)
+    for name in IMPORTED_IF_THERE:
+        if importlib.util.find_spec(name.partition(".")[0]) is not None:
+            importlib.import_module(name)
+    importlib.import_module("dslint.smoke.training")
+    import torch
+
+    cuda = torch.cuda.is_available()
+    if cuda:
+        _name_architecture()
+    return {
+        "device": "cuda" if cuda else "cpu",
+        "count": torch.cuda.device_count() if cuda else 0,
+        "transformers": importlib.util.find_spec("transformers") is not None,
+        "ops": [name for name in ops if _load(name, answer)],
+        "cuda_started": torch.cuda.is_initialized(),
+    }
+
+
+def _name_architecture() -> None:
+    """Say for which GPU ops are built; DeepSpeed would start CUDA to find out (CUDAOpBuilder)."""
+    if "TORCH_CUDA_ARCH_LIST" in os.environ:
+        return
+    command = ["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"]
+    told = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    found = sorted({line.strip() for line in told.stdout.splitlines() if line.strip()})
+    if found:
+        os.environ["TORCH_CUDA_ARCH_LIST"] = ";".join(found)
+
+
+def _load(op: str, answer: Answer) -> bool:
+    """Load an op before any fork, building it if need be; False if it doesn't work here."""
+    from deepspeed.accelerator import get_accelerator
+
+    from dslint.smoke.ops import building
+
+    try:
+        builder = get_accelerator().create_op_builder(f"{op}Builder")
+        answer(progress={"building": builder.name})
+        with building(builder.name):
+            builder.load()
+    except Exception as error:  # no compiler, or an op that this release or device does not have
+        print(f"{op}: {error}", file=sys.stderr)
+        return False
+    finally:
+        answer(progress={"built": op})
+    return True
+
+
+class _Input:
+    """Lines of the input, and whether it is still open while nobody reads it."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._text = b""
+        self.open = True
+
+    def line(self) -> bytes | None:
+        """The next line; None at the end."""
+        while b"\n" not in self._text and self.open:
+            self._read()
+        line, found, self._text = self._text.partition(b"\n")
+        return line if found else None
+
+    def still_open(self) -> bool:
+        """Whether somebody may still want an answer."""
+        if select.select([self._descriptor], [], [], 0)[0]:
+            self._read()
+        return self.open
+
+    def _read(self) -> None:
+        chunk = os.read(self._descriptor, 1 << 16)
+        self._text += chunk
+        self.open = bool(chunk)
+
+
+def _serve(folder: Path, descriptor: int, answer: Answer) -> None:
+    from dslint.smoke.training import simulate
+
+    requests = _Input(descriptor)
+    while (line := requests.line()) is not None:
+        trial = Trial.from_data(json.loads(line))
+        place = Path(tempfile.mkdtemp(dir=folder))
+        try:
+            heard = run_forked(
+                functools.partial(simulate, trial),
+                place,
+                trial.timeout,
+                progress=lambda line: answer(progress=line),
+                wanted=requests.still_open,
+            )
+        except ServerClosedError:
+            return
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
+        answer(heard=heard.as_data())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,62 @@
+"""One process as rank 0 of any number of ranks, on a device that answers as it is asked to."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+
+def set_rank_environment(*, gpus: int, ranks: int) -> None:
+    """What a launcher sets for rank 0."""
+    os.environ.update(
+        RANK="0",
+        WORLD_SIZE=str(ranks),
+        LOCAL_RANK="0",
+        LOCAL_WORLD_SIZE=str(gpus),
+        LOCAL_SIZE="1",  # else the shared-memory collective of the CPU waits for its peers
+        MASTER_ADDR="127.0.0.1",
+        MASTER_PORT="29500",
+    )
+
+
+def join_fake_group(ranks: int) -> None:
+    """Make this process rank 0 of `ranks`.
+
+    Partition sizes and config checks are real, sums are not: in torch's fake backend a gather repeats the own part
+    and a reduction leaves it as it is (torch/csrc/distributed/c10d/FakeProcessGroup.hpp).
+    """
+    import torch
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+
+    torch.distributed.init_process_group("fake", rank=0, world_size=ranks, store=FakeStore())
+
+
+def without_shared_memory_collective() -> None:
+    """Leave out the CPU's collective over shared memory (deepspeed/comm/torch.py, build_shm_op).
+
+    It needs a build of minutes, real peers, and leaves a file in /dev/shm; a GPU has nothing like it.
+    """
+    import deepspeed.comm.torch as backend
+
+    if hasattr(backend, "build_shm_op"):
+        backend.build_shm_op = lambda: None
+
+
+def set_abilities(*, fp16: bool | None, bf16: bool | None) -> None:
+    """Make DeepSpeed's accelerator answer like a device with, or without, these types; None leaves the truth."""
+    import torch
+    from deepspeed.accelerator import get_accelerator
+
+    accelerator: Any = get_accelerator()
+    fp16 = bool(accelerator.is_fp16_supported()) if fp16 is None else fp16
+    bf16 = bool(accelerator.is_bf16_supported()) if bf16 is None else bf16
+    types = [torch.float, *([torch.half] if fp16 else []), *([torch.bfloat16] if bf16 else [])]
+    accelerator.is_fp16_supported = lambda: fp16
+    accelerator.is_bf16_supported = lambda: bf16
+    accelerator.supported_dtypes = lambda: list(types)
+
+
+def hide_packages(names: tuple[str, ...]) -> None:
+    """Make packages seem not to be installed."""
+    sys.modules.update(dict.fromkeys(names))  # type: ignore[arg-type]  # None stops an import

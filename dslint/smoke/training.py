@@ -1,0 +1,220 @@
+"""The trial itself, in the child: a tiny model through the config, from reading to one step after a restore."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from dslint.smoke import inspection
+from dslint.smoke.model import THRESHOLD, batch, tiny_model
+from dslint.smoke.reporting import Reporter
+from dslint.smoke.simulation import (
+    hide_packages,
+    join_fake_group,
+    set_abilities,
+    set_rank_environment,
+    without_shared_memory_collective,
+)
+from dslint.smoke.trial import Trial
+from dslint.smoke.watch import Watch
+
+CONFIG, ACCELERATE = Path("ds_config.json"), Path("accelerate.yaml")
+WEIGHTS, CHECKPOINT, TAG = Path("weights"), "checkpoint", "smoke"
+PATIENCE = 40
+"""Further optimizer steps while every one overflows: enough for a loss scale of 2**32 to come down."""
+
+
+def simulate(trial: Trial, reporter: Reporter) -> None:
+    """Take a trial through DeepSpeed as rank 0 of a fake group."""
+    set_rank_environment(gpus=trial.gpus, ranks=trial.ranks)
+    prepare(trial)
+    join_fake_group(trial.ranks)
+    run(trial, reporter)
+
+
+def prepare(trial: Trial) -> None:
+    """What has to hold before DeepSpeed is touched, on a simulated rank and on a real one."""
+    set_abilities(fp16=trial.fp16, bf16=trial.bf16)
+    without_shared_memory_collective()
+    hide_packages(trial.missing)
+
+
+def run(trial: Trial, reporter: Reporter) -> None:
+    """All phases of a trial, on a rank that has its environment."""
+    reporter.tell(**inspection.versions())
+    watch = Watch(reporter)
+    watch.follow_warnings()
+    watch.follow_builds()
+    watch.follow_phases()
+    try:
+        _phases(trial, reporter, watch)
+    finally:
+        reporter.tell(
+            warned=watch.warned, redirected=watch.redirected, peak_memory=inspection.peak_memory()
+        )
+
+
+def _phases(trial: Trial, reporter: Reporter, watch: Watch) -> None:
+    reporter.enter("read")
+    config = _write_files(trial)
+    model = tiny_model(_threshold(config))
+    shapes = inspection.shapes_of(model)
+    engine = _initialize(trial, config, model, watch)
+    reporter.enter("step")
+    reporter.tell(**inspection.engine_facts(engine))
+    if trial.detailed:
+        reporter.tell(settings=inspection.engine_settings(engine))
+    train(engine, trial.steps, reporter)
+    reporter.enter("save")
+    _save_weights(engine, shapes, reporter)
+    if trial.thorough:
+        _save_and_load(engine, reporter)
+    reporter.enter("done")
+
+
+# --- the engine ---
+
+
+def _write_files(trial: Trial) -> dict[str, Any]:
+    """Write the files that the loaders read; the config as far as it can be read here."""
+    if trial.accelerate is not None:
+        ACCELERATE.write_bytes(trial.accelerate.encode(errors="surrogateescape"))
+    if trial.config is None:
+        return {}
+    CONFIG.write_bytes(trial.config.encode(errors="surrogateescape"))
+    import hjson
+
+    with contextlib.suppress(Exception):  # DeepSpeed, or Hugging Face, will say what is wrong with it
+        config = hjson.loads(trial.config)
+        return dict(config) if isinstance(config, dict) else {}
+    return {}
+
+
+def _threshold(config: Mapping[str, Any]) -> int:
+    """The number of elements below which stage 3 leaves a parameter whole."""
+    section = config.get("zero_optimization")
+    value = section.get("stage3_param_persistence_threshold") if isinstance(section, dict) else None
+    with contextlib.suppress(TypeError, ValueError, OverflowError):
+        return max(int(float(value)), 1)
+    return THRESHOLD
+
+
+def _initialize(trial: Trial, config: Mapping[str, Any], model: torch.nn.Module, watch: Watch) -> Any:
+    if trial.accelerate is not None:
+        from dslint.smoke import accelerate_config
+
+        watch.reporter.enter("fill")
+        return accelerate_config.initialize(ACCELERATE, None if trial.config is None else CONFIG, model)
+    if trial.loader == "hf":
+        from dslint.smoke import hugging_face
+
+        strict = json.loads(str(trial.config))
+        watch.reporter.enter("fill")
+        arguments = {**hugging_face.agreeing_arguments(strict), **trial.arguments}
+        return hugging_face.initialize(CONFIG, model, arguments)
+    return _initialize_by_deepspeed(config, model, watch)
+
+
+def _initialize_by_deepspeed(config: Mapping[str, Any], model: torch.nn.Module, watch: Watch) -> Any:
+    import deepspeed
+
+    section = config.get("optimizer")
+    named = isinstance(section, dict) and "type" in section
+    return deepspeed.initialize(
+        model=model,
+        optimizer=None if named else functools.partial(_client_optimizer, watch),
+        config=str(CONFIG),
+        model_parameters=list(model.parameters()),
+    )[0]
+
+
+def _client_optimizer(watch: Watch, parameters: Any) -> Any:
+    """What a script would bring: AdamW, or DeepSpeed's CPU Adam where the optimizer is offloaded."""
+    offload = watch.config.zero_config.offload_optimizer
+    if offload is not None and offload.device != "none":
+        from deepspeed.ops.adam import DeepSpeedCPUAdam
+
+        return DeepSpeedCPUAdam(parameters, lr=1e-4)
+    return torch.optim.AdamW(parameters, lr=1e-4)
+
+
+# --- the steps ---
+
+
+def train(engine: Any, steps: int, reporter: Reporter) -> None:
+    """Take optimizer steps; while each of them overflows, some more."""
+    before = inspection.masters(engine)
+    losses: list[Any] = []
+    rates: list[float] = []
+    while len(losses) < steps or (_skipped(engine) >= len(losses) and len(losses) < steps + PATIENCE):
+        rates.append(_rate(engine))
+        losses.append(step(engine))
+        reporter.tell(losses=losses, rates=rates, steps=int(engine.global_steps), skipped=_skipped(engine))
+    moved = inspection.differ(before, inspection.masters(engine))
+    reporter.tell(moved=moved, loss_scale=_loss_scale(engine))
+
+
+def step(engine: Any) -> Any:
+    """One accumulation cycle; its mean loss, as text if it isn't finite."""
+    size = max(int(engine.train_micro_batch_size_per_gpu()), 1)
+    losses = []
+    for _ in range(max(int(engine.gradient_accumulation_steps()), 1)):
+        loss = engine(batch(size, engine.device))
+        engine.backward(loss)
+        engine.step()
+        losses.append(float(loss.detach()))
+    mean = sum(losses) / len(losses)
+    return round(mean, 6) if math.isfinite(mean) else str(mean)
+
+
+def _skipped(engine: Any) -> int:
+    return int(getattr(engine, "skipped_steps", 0))
+
+
+def _rate(engine: Any) -> float:
+    groups = getattr(engine.optimizer, "param_groups", None) or [{}]
+    with contextlib.suppress(TypeError, ValueError):
+        return float(groups[0].get("lr", math.nan))
+    return math.nan
+
+
+def _loss_scale(engine: Any) -> float | None:
+    scale = getattr(engine.optimizer, "cur_scale", getattr(engine.optimizer, "loss_scale", None))
+    with contextlib.suppress(TypeError, ValueError):
+        return float(scale)  # type: ignore[arg-type]
+    return None
+
+
+# --- saving and loading ---
+
+
+def _save_weights(engine: Any, shapes: inspection.Shapes, reporter: Reporter) -> None:
+    saved = engine.save_16bit_model(str(WEIGHTS))
+    file = WEIGHTS / "pytorch_model.bin"
+    written = file.exists()
+    reporter.tell(saved=bool(saved) if saved is not None else written)
+    if written and engine.global_rank == 0:
+        reporter.tell(weights=inspection.compare_weights(file, shapes))
+
+
+def _save_and_load(engine: Any, reporter: Reporter) -> None:
+    """Save a checkpoint, step away from it, load it back, compare, and step once more."""
+    engine.save_checkpoint(CHECKPOINT, tag=TAG)
+    steps, parameters = int(engine.global_steps), inspection.local_parameters(engine)
+    step(engine)
+    reporter.enter("load")
+    path, _ = engine.load_checkpoint(CHECKPOINT, tag=TAG)
+    changed = inspection.differ(parameters, inspection.local_parameters(engine))
+    reporter.tell(
+        loaded=path is not None,
+        restored_steps=int(engine.global_steps) == steps,
+        restored_parameters=None if changed is None else not changed,
+    )
+    reporter.tell(last_loss=step(engine))

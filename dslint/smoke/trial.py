@@ -1,0 +1,62 @@
+"""A trial: what shall be tried on real DeepSpeed, as data that goes to a child process and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+PHASES = ("start", "read", "fill", "parse", "initialize", "step", "save", "load", "done")
+"""What a trial goes through: DeepSpeed reads the config, Hugging Face fills in "auto" (only there), DeepSpeed
+parses it, builds the engine, takes steps, saves weights and a checkpoint, loads the checkpoint."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One short training.
+
+    Attributes:
+        config: the text of the DeepSpeed config, or None where an Accelerate file stands for it.
+        accelerate: the text of the Accelerate file that starts the run, if one does.
+        gpus: ranks a node.
+        nodes: number of nodes.
+        loader: who reads the config: "deepspeed" or "hf".
+        fp16: whether the device shall say that it knows float16; None for what it says by itself.
+        bf16: the same for bfloat16.
+        steps: optimizer steps before the save.
+        timeout: seconds that the trial may take, builds of ops left out.
+        thorough: whether to save and load a checkpoint too, and not only the weights.
+        detailed: whether to tell every setting that DeepSpeed took from the config.
+        arguments: TrainingArguments for the loader "hf" that shall not agree with the config.
+        missing: packages that shall seem not to be installed.
+    """
+
+    config: str | None
+    accelerate: str | None = None
+    gpus: int = 1
+    nodes: int = 1
+    loader: str = "deepspeed"
+    fp16: bool | None = None
+    bf16: bool | None = None
+    steps: int = 2
+    timeout: float = 120.0
+    thorough: bool = True
+    detailed: bool = False
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    missing: tuple[str, ...] = ()
+
+    @property
+    def ranks(self) -> int:
+        """Number of ranks, all of them data parallel unless the config says otherwise."""
+        return self.gpus * self.nodes
+
+    def as_data(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Trial:
+        """The trial that `as_data` wrote."""
+        known = {each.name for each in fields(cls)}
+        values = {key: value for key, value in data.items() if key in known}
+        return cls(**{**values, "missing": tuple(values.get("missing", ()))})

@@ -1,0 +1,208 @@
+"""The verdict of a trial: what real DeepSpeed did, and whether that is what one wants."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dslint.smoke.listening import Heard
+
+DIED, HANGS = "Died", "Timeout"
+"""Stand in for an exception class where a rank ended, or had to be ended, without one."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a trial came to.
+
+    Attributes:
+        mode: "simulated" (rank 0 of a fake group) or "real".
+        ranks: number of ranks.
+        failure: what went wrong in one word (see FAILURES), or None if the config trains, saves and loads.
+        reason: the failure in a sentence; empty if there is none.
+        notes: what to know beside a success or a failure, in sentences.
+        phase: where it ended; "done" if it came to the end.
+        exception: class of the exception, or DIED or HANGS.
+        mro: that class and those it comes from.
+        message: the exception's message.
+        seen: what rank 0 (of several: the one that failed first) told: losses, rates, batch, zero_stage, ….
+        losses: the mean loss of each accumulation cycle; None where it isn't finite.
+        peak_memory: the most bytes held on the GPU, by rank; empty without one.
+        seconds: how long each phase took.
+        built: seconds that each op's build or loading took.
+        output: the end of what was printed.
+        stacks: where each rank stood when it had to be ended.
+    """
+
+    mode: str
+    ranks: int
+    failure: str | None
+    reason: str
+    notes: tuple[str, ...]
+    phase: str
+    exception: str | None
+    mro: tuple[str, ...]
+    message: str
+    seen: Mapping[str, Any]
+    losses: tuple[float | None, ...]
+    peak_memory: tuple[int, ...]
+    seconds: Mapping[str, float]
+    built: Mapping[str, float]
+    output: str
+    stacks: tuple[str, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether it trained, saved and loaded as it should."""
+        return self.failure is None
+
+    @property
+    def trained(self) -> bool:
+        """Whether DeepSpeed came to the end without an exception, whatever the result is worth."""
+        return self.phase == "done" and self.exception is None
+
+    def raised(self, name: str) -> bool:
+        """Whether it ended with this exception class or a subclass of it."""
+        return name in self.mro
+
+
+FAILURES: Mapping[str, str] = {
+    "exception": "an exception ended it",
+    "died": "a process died",
+    "hang": "a process had to be ended",
+    "loss": "a loss isn't finite",
+    "unequal": "the ranks' losses differ",
+    "overflow": "every step overflowed",
+    "standstill": "no parameter moved",
+    "weights": "the saved weights are not the model's",
+    "restore": "the checkpoint doesn't come back",
+}
+"""What can go wrong, in one word each."""
+
+
+def judge(ranks: Sequence[Heard], *, mode: str, world: int) -> Verdict:
+    """The verdict on what the ranks of one trial reported.
+
+    Args:
+        ranks: what was heard, by rank; only rank 0 in a simulation.
+        mode: "simulated" or "real".
+        world: number of ranks that DeepSpeed believed in.
+    """
+    worst = min(ranks, key=_how_well)
+    real_sums = mode == "real" or world == 1
+    failure, reason = next(_failures(worst, ranks, real_sums), (None, ""))
+    exception, mro, message = _exception(worst)
+    peaks = [one.seen.get("peak_memory") for one in ranks]
+    return Verdict(
+        mode=mode,
+        ranks=world,
+        failure=failure,
+        reason=reason,
+        notes=tuple(_notes(worst, ranks)),
+        phase=worst.phase,
+        exception=exception,
+        mro=mro,
+        message=message,
+        seen={key: value for key, value in worst.seen.items() if key not in ("phase", "exception", "mro", "message")},
+        losses=tuple(_number(loss) for loss in worst.seen.get("losses", ())),
+        peak_memory=tuple(peak for peak in peaks if peak is not None),
+        seconds=worst.seconds(),
+        built=worst.built,
+        output=worst.output,
+        stacks=tuple(one.stack for one in ranks if one.stack),
+    )
+
+
+def _how_well(one: Heard) -> tuple[bool, bool, float]:
+    """Orders ranks: one that raised before one that died, before one that only waited for it."""
+    raised = one.seen.get("exception") is not None
+    return (not raised, one.finished or not one.in_time, one.last_at)
+
+
+def _exception(one: Heard) -> tuple[str | None, tuple[str, ...], str]:
+    if one.seen.get("exception") is not None:
+        return one.seen["exception"], tuple(one.seen.get("mro", ())), str(one.seen.get("message", ""))
+    if one.finished:
+        return None, (), ""
+    name = DIED if one.in_time else HANGS
+    return name, (name,), one.output
+
+
+def _failures(one: Heard, ranks: Sequence[Heard], real_sums: bool) -> Iterator[tuple[str, str]]:
+    """What went wrong, the most telling first."""
+    seen = one.seen
+    name, _, message = _exception(one)
+    if name == DIED:
+        yield "died", f"the process died during {one.phase} ({_how_it_ended(one.exit_code)})"
+    elif name == HANGS:
+        building = f", while the op {one.building} was being built" if one.building else ""
+        yield "hang", f"no end in time: it stood in {one.phase}{building}"
+    elif name is not None:
+        yield "exception", f"{name} during {one.phase}: {message}"
+    if real_sums:
+        yield from _loss_failures(ranks)
+    yield from _step_failures(seen)
+    yield from _save_failures(seen)
+
+
+def _how_it_ended(code: int | None) -> str:
+    if code is None:
+        return "nobody saw how"
+    return f"signal {-code}" if code < 0 else f"exit code {code}"
+
+
+def _loss_failures(ranks: Sequence[Heard]) -> Iterator[tuple[str, str]]:
+    losses = [one.seen.get("losses") or [] for one in ranks]
+    for rank, each in enumerate(losses):
+        for step, loss in enumerate(each):
+            if _number(loss) is None:
+                yield "loss", f"the loss of step {step + 1} on rank {rank} is {loss}"
+    if any(each != losses[0] for each in losses):
+        yield "unequal", f"every rank got the same batch, but the losses differ: {losses}"
+
+
+def _step_failures(seen: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    count = len(seen.get("losses") or ())
+    if count and seen.get("skipped", 0) >= count:
+        scale = seen.get("loss_scale")
+        scale_told = f"; the loss scale is {scale:g} now" if isinstance(scale, float) else ""
+        yield "overflow", f"all {count} steps overflowed in fp16 and were skipped, so nothing was trained{scale_told}"
+    elif seen.get("moved") is False:
+        rates = seen.get("rates") or [None]
+        why = " since the learning rate was 0" if all(rate == 0 for rate in rates) else ""
+        yield "standstill", f"{count} optimizer steps moved no parameter{why}"
+
+
+def _save_failures(seen: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    weights = seen.get("weights")
+    if weights and weights["missing"]:
+        yield "weights", f"the saved weights lack {len(weights['missing'])} tensors, the first: {weights['missing'][0]}"
+    if weights and weights["misshapen"]:
+        name, shape = next(iter(weights["misshapen"].items()))
+        yield "weights", f"{len(weights['misshapen'])} saved tensors have another shape than in the model: {name} {shape}"
+    if seen.get("loaded") is False:
+        yield "restore", "load_checkpoint found nothing to load"
+    if seen.get("restored_steps") is False:
+        yield "restore", "the checkpoint came back with another number of steps"
+    if seen.get("restored_parameters") is False:
+        yield "restore", "the checkpoint came back with other parameters than were saved"
+
+
+def _notes(one: Heard, ranks: Sequence[Heard]) -> Iterator[str]:
+    seen = one.seen
+    if all(each.seen.get("saved") is False for each in ranks):
+        yield (
+            "save_16bit_model wrote nothing: under ZeRO stage 3 it needs "
+            "stage3_gather_16bit_weights_on_model_save; save_checkpoint did write this rank's part"
+        )
+    taken, skipped = len(seen.get("losses") or ()), seen.get("skipped", 0)
+    if 0 < skipped < taken:
+        yield f"{skipped} of {taken} steps overflowed while the loss scale came down"
+    if seen.get("redirected"):
+        yield f"{', '.join(sorted(set(seen['redirected'])))}: pointed into a temporary folder for the trial"
+
+
+def _number(loss: Any) -> float | None:
+    return float(loss) if isinstance(loss, int | float) and math.isfinite(loss) else None

@@ -1,0 +1,108 @@
+"""Follows what DeepSpeed does from the inside: which phase it is in, which op it builds, what it warns of."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import warnings
+from dataclasses import dataclass, field
+from typing import Any
+
+from dslint.smoke.ops import building
+from dslint.smoke.reporting import Reporter
+
+PATHS = frozenset({"nvme_path", "output_path", "output_file"})
+"""Keys of a config that name a place to write to."""
+
+
+@dataclass
+class Watch:
+    """Wraps the functions of DeepSpeed that mark a phase.
+
+    Attributes:
+        reporter: who is told.
+        config: the parsed DeepSpeedConfig, once there is one.
+        warned: what was logged or warned of, in order.
+        redirected: keys whose absolute path was replaced by one in the trial's folder.
+    """
+
+    reporter: Reporter
+    config: Any = None
+    warned: list[str] = field(default_factory=list)
+    redirected: list[str] = field(default_factory=list)
+
+    def follow_phases(self) -> None:
+        """Tell when DeepSpeed has read, and when it has parsed, its config; keep what it writes in the folder."""
+        import deepspeed
+        from deepspeed.runtime.config import DeepSpeedConfig
+
+        parse = DeepSpeedConfig.__init__
+        load = getattr(deepspeed, "load_ds_config", None)
+
+        @functools.wraps(parse)
+        def parsed(config: Any, *args: Any, **kwargs: Any) -> None:
+            parse(config, *args, **kwargs)
+            if self.config is None:
+                self.config = config
+                self.reporter.enter("initialize")
+
+        DeepSpeedConfig.__init__ = parsed
+        if load is None:  # before 0.16.5 DeepSpeedConfig itself reads the file
+            return
+
+        @functools.wraps(load)
+        def loaded(*args: Any, **kwargs: Any) -> Any:
+            value = load(*args, **kwargs)
+            self.reporter.enter("parse")
+            self._keep_inside(value)
+            return value
+
+        deepspeed.load_ds_config = loaded
+
+    def _keep_inside(self, value: Any) -> None:
+        """Point keys that name an absolute place to write to into the trial's folder."""
+        if not isinstance(value, dict):
+            return
+        for key, item in value.items():
+            if key in PATHS and isinstance(item, str) and item.startswith(("/", "~")):
+                value[key] = key
+                self.redirected.append(key)
+            self._keep_inside(item)
+
+    def follow_builds(self) -> None:
+        """Tell when DeepSpeed builds, or loads, one of its ops (op_builder/builder.py, OpBuilder.jit_load)."""
+        from deepspeed.ops.op_builder.builder import OpBuilder
+
+        load = OpBuilder.jit_load
+
+        @functools.wraps(load)
+        def loaded(builder: Any, *args: Any, **kwargs: Any) -> Any:
+            self.reporter.tell(building=builder.name)
+            try:
+                with building(builder.name):
+                    return load(builder, *args, **kwargs)
+            finally:
+                self.reporter.tell(built=builder.name)
+
+        OpBuilder.jit_load = loaded
+
+    def follow_warnings(self) -> None:
+        """Keep what DeepSpeed and its like warn of, by logging or by the module warnings."""
+        watch = self
+
+        class Keeper(logging.Handler):
+            def emit(self, record: logging.LogRecord) -> None:
+                watch.warned.append(record.getMessage())
+
+        keeper = Keeper(level=logging.WARNING)
+        logging.getLogger().addHandler(keeper)
+        for name in ("DeepSpeed", "transformers", "accelerate"):
+            logger = logging.getLogger(name)
+            if not logger.propagate:
+                logger.addHandler(keeper)
+
+        def shown(message: Warning | str, *_: Any, **__: Any) -> None:
+            self.warned.append(str(message))
+
+        warnings.simplefilter("default")
+        warnings.showwarning = shown
