@@ -76,23 +76,26 @@ def _live_as_child(work: Callable[[Reporter], None], folder: Path, parent: int) 
         if os.getppid() != parent:
             return
         os.chdir(folder / "work")
-        _redirect_output(output_file(folder, 0))
+        redirect_output(output_file(folder, 0))
         show_stack_on_signal(folder, 0)
         attempt(work, Reporter(folder, 0))
     finally:
         os._exit(0)
 
 
-def attempt(work: Callable[[Reporter], None], reporter: Reporter) -> None:
-    """Run `work` and report how it ended."""
+def attempt(work: Callable[[Reporter], None], reporter: Reporter) -> bool:
+    """Run `work` and report how it ended; whether it ended well."""
+    ended_well = False
     try:
         work(reporter)
+        ended_well = True
     except BaseException as error:  # SystemExit is an outcome too
         import traceback
 
         traceback.print_exc()
         reporter.fail(error)
     reporter.finish()
+    return ended_well
 
 
 def show_stack_on_signal(folder: Path, rank: int) -> None:
@@ -109,7 +112,8 @@ def ask_for_stacks(pids: list[int]) -> None:
     time.sleep(0.2)
 
 
-def _redirect_output(path: Path) -> None:
+def redirect_output(path: Path) -> None:
+    """Send what this process prints into a file; it has nothing to read."""
     nothing = os.open(os.devnull, os.O_RDONLY)
     output = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     for source, target in ((nothing, 0), (output, 1), (output, 2)):

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import select
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -17,7 +15,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
+from dslint.smoke.environment import SmokeError, training_environment
 from dslint.smoke.listening import Heard, Progress
+from dslint.smoke.processes import MARK, end_marked, new_mark
 from dslint.smoke.trial import Trial
 
 SILENCE = 60.0
@@ -25,34 +25,6 @@ SILENCE = 60.0
 
 DISK_NEEDED = 200 * 2**20
 """Bytes a trial may need for its weights and its checkpoint."""
-
-
-class SmokeError(Exception):
-    """Smoke can't do its job here; the message says why and what to do."""
-
-
-def server_environment(python: str, device: str) -> dict[str, str]:
-    """The environment of processes that train; what the caller has set wins, but for the path to ninja."""
-    defaults = {
-        "PYTORCH_NVML_BASED_CUDA_CHECK": "1",  # asking for CUDA must not start it before the fork
-        "OMP_NUM_THREADS": "1",
-        "MAX_JOBS": str(os.cpu_count() or 1),
-        "WANDB_MODE": "disabled",
-        "HF_HUB_OFFLINE": "1",
-        "TOKENIZERS_PARALLELISM": "false",
-    }
-    set_here = {
-        # DeepSpeed runs ninja by its name (torch/utils/cpp_extension.py), which lies beside the interpreter.
-        "PATH": os.pathsep.join([str(Path(python).parent), os.environ.get("PATH", os.defpath)]),
-        "PYTHONPATH": os.pathsep.join(filter(None, [_home_of_dslint(), os.environ.get("PYTHONPATH", "")])),
-    }
-    if device == "cpu":
-        set_here |= {"DS_ACCELERATOR": "cpu", "CUDA_VISIBLE_DEVICES": "", "ACCELERATE_USE_CPU": "true"}
-    return {**defaults, **os.environ, **set_here}
-
-
-def _home_of_dslint() -> str:
-    return str(Path(__file__).parents[2])
 
 
 class SmokeServer:
@@ -79,6 +51,7 @@ class SmokeServer:
         self._progress = progress
         self._start_timeout = start_timeout  # ops may have to be built
         self._folder = ""
+        self._mark = new_mark()
         self._log: IO[bytes] | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._unread = b""
@@ -98,14 +71,14 @@ class SmokeServer:
         self._clean_up()
 
     def _start(self) -> None:
-        self._log = Path(self._folder, "server.log").open("w+b")
+        self._log = Path(self._folder, "server.log").open("w+b")  # noqa: SIM115 - lives as long as the server
         try:
             self._process = subprocess.Popen(
                 [self._python, "-m", "dslint.smoke.server", self._folder, *self._ops],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._log,
-                env=server_environment(self._python, self._device),
+                env={**training_environment(self._python, self._device), MARK: self._mark},
                 cwd=self._folder,
                 start_new_session=True,  # Ctrl-C goes to this process alone, which ends the server in order
             )
@@ -185,17 +158,8 @@ class SmokeServer:
 
     def _clean_up(self) -> None:
         if self._process is not None:
-            end_process_group(self._process)
+            end_marked(self._mark, patience=5.0)
+            self._process.communicate()
         if self._log is not None:
             self._log.close()
         shutil.rmtree(self._folder, ignore_errors=True)
-
-
-def end_process_group(process: subprocess.Popen[bytes], patience: float = 5.0) -> None:
-    """End a process that leads a session, asking first, then by force."""
-    for one in (signal.SIGTERM, signal.SIGKILL):
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, one)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.communicate(timeout=patience)
-            return

@@ -18,7 +18,9 @@ TRAINING_STEPS = 100
 
 QUIET: Mapping[str, Any] = {"report_to": "none", "disable_tqdm": True, "save_strategy": "no"}
 
-_kept: list[Any] = []  # Transformers refers weakly to the config, which thus lives as long as its TrainingArguments
+_kept: list[
+    Any
+] = []  # Transformers refers weakly to the config, which thus lives as long as its TrainingArguments
 
 
 class _ReadyError(BaseException):
@@ -54,7 +56,9 @@ def _batch_arguments(config: Mapping[str, Any], ranks: int) -> dict[str, Any]:
     micro = _whole(config, "train_micro_batch_size_per_gpu")
     steps = _whole(config, "gradient_accumulation_steps")
     if steps is None and _value(config, "gradient_accumulation_steps") is None:
-        steps = 1  # what Accelerate puts where the key is absent (accelerate/utils/dataclasses.py, DeepSpeedPlugin)
+        steps = (
+            1  # what Accelerate puts where the key is absent (accelerate/utils/dataclasses.py, DeepSpeedPlugin)
+        )
     if micro is None:
         micro = _share(total, ranks * (steps or 1))
     if steps is None:

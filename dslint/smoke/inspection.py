@@ -53,9 +53,15 @@ def engine_settings(engine: Any) -> dict[str, Any]:
     }
     groups = getattr(engine.basic_optimizer, "param_groups", [])
     optimizer = [{name: value for name, value in group.items() if name != "params"} for group in groups]
-    scheduler = {
-        name: value for name, value in vars(engine.lr_scheduler or object).items() if isinstance(value, int | float | str)
-    } if engine.lr_scheduler is not None else {}
+    scheduler = (
+        {
+            name: value
+            for name, value in vars(engine.lr_scheduler or object).items()
+            if isinstance(value, int | float | str)
+        }
+        if engine.lr_scheduler is not None
+        else {}
+    )
     whole = {
         "config": plain(config),
         "optimizer": plain(optimizer),

@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -71,9 +72,7 @@ class Heard:
     def seconds(self) -> dict[str, float]:
         """How long each phase took, in seconds."""
         marks = [*self.entered.items(), ("", self.last_at)]
-        return {
-            phase: round(after - at, 3) for (phase, at), (_, after) in zip(marks, marks[1:], strict=False) if phase != "done"
-        }
+        return {phase: round(after - at, 3) for (phase, at), (_, after) in pairwise(marks) if phase != "done"}
 
     def as_data(self) -> dict[str, Any]:
         """Plain data for JSON."""

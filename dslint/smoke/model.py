@@ -34,14 +34,16 @@ class Block(torch.nn.Module):
     def forward(self, stream: torch.Tensor) -> torch.Tensor:
         """From and to shape (batch, LENGTH, HIDDEN)."""
         stream = stream + self._attention(self.attention_norm(stream))
-        return stream + self.down(torch.nn.functional.gelu(self.up(self.norm(stream))))
+        inner: torch.Tensor = torch.nn.functional.gelu(self.up(self.norm(stream)))
+        return torch.add(stream, self.down(inner))
 
     def _attention(self, stream: torch.Tensor) -> torch.Tensor:
         batch, length, _ = stream.shape
         heads = self.queries_keys_values(stream).view(batch, length, 3, HEADS, HIDDEN // HEADS)
         queries, keys, values = heads.permute(2, 0, 3, 1, 4)
         mixed = torch.nn.functional.scaled_dot_product_attention(queries, keys, values, is_causal=True)
-        return self.attention_out(mixed.transpose(1, 2).reshape(batch, length, HIDDEN))
+        out: torch.Tensor = self.attention_out(mixed.transpose(1, 2).reshape(batch, length, HIDDEN))
+        return out
 
 
 class TinyTransformer(torch.nn.Module):
@@ -76,6 +78,7 @@ def tiny_model(threshold: int = THRESHOLD) -> TinyTransformer:
     return TinyTransformer(threshold)
 
 
-def batch(size: int, device: Any) -> torch.Tensor:
-    """`size` sequences of tokens, shape (size, LENGTH); the same on every rank."""
-    return torch.randint(0, WORDS, (size, LENGTH)).to(device)
+def batch(size: int, device: Any, seed: int) -> torch.Tensor:
+    """`size` sequences of tokens, shape (size, LENGTH); the same on every rank for the same seed."""
+    source = torch.Generator().manual_seed(seed)
+    return torch.randint(0, WORDS, (size, LENGTH), generator=source).to(device)

@@ -36,7 +36,7 @@ class Reporter:
         """The exception that ended the trial."""
         names = [base.__name__ for base in type(error).__mro__ if base is not object]
         full = isinstance(error, OSError) and error.errno == errno.ENOSPC
-        self.tell(exception=names[0], mro=names, message=str(error), disk_full=full)
+        self.tell(exception=names[0], bases=names, message=str(error), disk_full=full)
 
     def finish(self) -> None:
         """The last line."""
@@ -56,3 +56,8 @@ def output_file(folder: Path, rank: int) -> Path:
 def stack_file(folder: Path, rank: int) -> Path:
     """The file with where a rank stood when it was asked by SIGUSR1."""
     return folder / f"rank-{rank}.stack"
+
+
+def launcher_output(folder: Path) -> Path:
+    """The file with what the launcher prints."""
+    return folder / "launcher.out"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 from typing import Any
@@ -37,8 +38,8 @@ def without_shared_memory_collective() -> None:
 
     It needs a build of minutes, real peers, and leaves a file in /dev/shm; a GPU has nothing like it.
     """
-    import deepspeed.comm.torch as backend
-
+    # Not `import deepspeed.comm.torch`: that name is the real torch there.
+    backend: Any = importlib.import_module("deepspeed.comm.torch")
     if hasattr(backend, "build_shm_op"):
         backend.build_shm_op = lambda: None
 

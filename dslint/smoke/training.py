@@ -6,6 +6,7 @@ import contextlib
 import functools
 import json
 import math
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,15 @@ def simulate(trial: Trial, reporter: Reporter) -> None:
     run(trial, reporter)
 
 
+def train_as_rank(trial: Trial, reporter: Reporter) -> None:
+    """Take a trial through DeepSpeed as the real rank that the launcher's environment names."""
+    prepare(trial)
+    run(trial, reporter)
+    if torch.distributed.is_initialized():
+        torch.distributed.barrier()
+        torch.distributed.destroy_process_group()
+
+
 def prepare(trial: Trial) -> None:
     """What has to hold before DeepSpeed is touched, on a simulated rank and on a real one."""
     set_abilities(fp16=trial.fp16, bf16=trial.bf16)
@@ -56,9 +66,7 @@ def run(trial: Trial, reporter: Reporter) -> None:
     try:
         _phases(trial, reporter, watch)
     finally:
-        reporter.tell(
-            warned=watch.warned, redirected=watch.redirected, peak_memory=inspection.peak_memory()
-        )
+        reporter.tell(warned=watch.warned, redirected=watch.redirected, peak_memory=inspection.peak_memory())
 
 
 def _phases(trial: Trial, reporter: Reporter, watch: Watch) -> None:
@@ -85,10 +93,10 @@ def _phases(trial: Trial, reporter: Reporter, watch: Watch) -> None:
 def _write_files(trial: Trial) -> dict[str, Any]:
     """Write the files that the loaders read; the config as far as it can be read here."""
     if trial.accelerate is not None:
-        ACCELERATE.write_bytes(trial.accelerate.encode(errors="surrogateescape"))
+        _write(ACCELERATE, trial.accelerate)
     if trial.config is None:
         return {}
-    CONFIG.write_bytes(trial.config.encode(errors="surrogateescape"))
+    _write(CONFIG, trial.config)
     import hjson
 
     with contextlib.suppress(Exception):  # DeepSpeed, or Hugging Face, will say what is wrong with it
@@ -97,10 +105,17 @@ def _write_files(trial: Trial) -> dict[str, Any]:
     return {}
 
 
+def _write(path: Path, text: str) -> None:
+    """Write a file that all ranks write, so that none sees half of it."""
+    own = path.with_name(f"{os.getpid()}-{path.name}")
+    own.write_bytes(text.encode(errors="surrogateescape"))
+    own.replace(path)
+
+
 def _threshold(config: Mapping[str, Any]) -> int:
     """The number of elements below which stage 3 leaves a parameter whole."""
     section = config.get("zero_optimization")
-    value = section.get("stage3_param_persistence_threshold") if isinstance(section, dict) else None
+    value: Any = section.get("stage3_param_persistence_threshold") if isinstance(section, dict) else None
     with contextlib.suppress(TypeError, ValueError, OverflowError):
         return max(int(float(value)), 1)
     return THRESHOLD
@@ -155,18 +170,19 @@ def train(engine: Any, steps: int, reporter: Reporter) -> None:
     rates: list[float] = []
     while len(losses) < steps or (_skipped(engine) >= len(losses) and len(losses) < steps + PATIENCE):
         rates.append(_rate(engine))
-        losses.append(step(engine))
+        losses.append(step(engine, len(losses)))
         reporter.tell(losses=losses, rates=rates, steps=int(engine.global_steps), skipped=_skipped(engine))
     moved = inspection.differ(before, inspection.masters(engine))
     reporter.tell(moved=moved, loss_scale=_loss_scale(engine))
 
 
-def step(engine: Any) -> Any:
-    """One accumulation cycle; its mean loss, as text if it isn't finite."""
+def step(engine: Any, number: int) -> Any:
+    """The accumulation cycle of this number; its mean loss, as text if it isn't finite."""
     size = max(int(engine.train_micro_batch_size_per_gpu()), 1)
+    cycle = max(int(engine.gradient_accumulation_steps()), 1)
     losses = []
-    for _ in range(max(int(engine.gradient_accumulation_steps()), 1)):
-        loss = engine(batch(size, engine.device))
+    for micro in range(cycle):
+        loss = engine(batch(size, engine.device, seed=number * cycle + micro))
         engine.backward(loss)
         engine.step()
         losses.append(float(loss.detach()))
@@ -208,7 +224,7 @@ def _save_and_load(engine: Any, reporter: Reporter) -> None:
     """Save a checkpoint, step away from it, load it back, compare, and step once more."""
     engine.save_checkpoint(CHECKPOINT, tag=TAG)
     steps, parameters = int(engine.global_steps), inspection.local_parameters(engine)
-    step(engine)
+    step(engine, steps)
     reporter.enter("load")
     path, _ = engine.load_checkpoint(CHECKPOINT, tag=TAG)
     changed = inspection.differ(parameters, inspection.local_parameters(engine))
@@ -217,4 +233,4 @@ def _save_and_load(engine: Any, reporter: Reporter) -> None:
         restored_steps=int(engine.global_steps) == steps,
         restored_parameters=None if changed is None else not changed,
     )
-    reporter.tell(last_loss=step(engine))
+    reporter.tell(last_loss=step(engine, steps))

@@ -25,7 +25,7 @@ class Verdict:
         notes: what to know beside a success or a failure, in sentences.
         phase: where it ended; "done" if it came to the end.
         exception: class of the exception, or DIED or HANGS.
-        mro: that class and those it comes from.
+        bases: that class and those it comes from.
         message: the exception's message.
         seen: what rank 0 (of several: the one that failed first) told: losses, rates, batch, zero_stage, ….
         losses: the mean loss of each accumulation cycle; None where it isn't finite.
@@ -43,7 +43,7 @@ class Verdict:
     notes: tuple[str, ...]
     phase: str
     exception: str | None
-    mro: tuple[str, ...]
+    bases: tuple[str, ...]
     message: str
     seen: Mapping[str, Any]
     losses: tuple[float | None, ...]
@@ -65,7 +65,7 @@ class Verdict:
 
     def raised(self, name: str) -> bool:
         """Whether it ended with this exception class or a subclass of it."""
-        return name in self.mro
+        return name in self.bases
 
 
 FAILURES: Mapping[str, str] = {
@@ -93,7 +93,7 @@ def judge(ranks: Sequence[Heard], *, mode: str, world: int) -> Verdict:
     worst = min(ranks, key=_how_well)
     real_sums = mode == "real" or world == 1
     failure, reason = next(_failures(worst, ranks, real_sums), (None, ""))
-    exception, mro, message = _exception(worst)
+    exception, bases, message = _exception(worst)
     peaks = [one.seen.get("peak_memory") for one in ranks]
     return Verdict(
         mode=mode,
@@ -103,9 +103,13 @@ def judge(ranks: Sequence[Heard], *, mode: str, world: int) -> Verdict:
         notes=tuple(_notes(worst, ranks)),
         phase=worst.phase,
         exception=exception,
-        mro=mro,
+        bases=bases,
         message=message,
-        seen={key: value for key, value in worst.seen.items() if key not in ("phase", "exception", "mro", "message")},
+        seen={
+            key: value
+            for key, value in worst.seen.items()
+            if key not in ("phase", "exception", "bases", "message")
+        },
         losses=tuple(_number(loss) for loss in worst.seen.get("losses", ())),
         peak_memory=tuple(peak for peak in peaks if peak is not None),
         seconds=worst.seconds(),
@@ -123,7 +127,7 @@ def _how_well(one: Heard) -> tuple[bool, bool, float]:
 
 def _exception(one: Heard) -> tuple[str | None, tuple[str, ...], str]:
     if one.seen.get("exception") is not None:
-        return one.seen["exception"], tuple(one.seen.get("mro", ())), str(one.seen.get("message", ""))
+        return one.seen["exception"], tuple(one.seen.get("bases", ())), str(one.seen.get("message", ""))
     if one.finished:
         return None, (), ""
     name = DIED if one.in_time else HANGS
@@ -168,7 +172,10 @@ def _step_failures(seen: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if count and seen.get("skipped", 0) >= count:
         scale = seen.get("loss_scale")
         scale_told = f"; the loss scale is {scale:g} now" if isinstance(scale, float) else ""
-        yield "overflow", f"all {count} steps overflowed in fp16 and were skipped, so nothing was trained{scale_told}"
+        yield (
+            "overflow",
+            f"all {count} steps overflowed in fp16 and were skipped, so nothing was trained{scale_told}",
+        )
     elif seen.get("moved") is False:
         rates = seen.get("rates") or [None]
         why = " since the learning rate was 0" if all(rate == 0 for rate in rates) else ""
@@ -178,10 +185,16 @@ def _step_failures(seen: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def _save_failures(seen: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     weights = seen.get("weights")
     if weights and weights["missing"]:
-        yield "weights", f"the saved weights lack {len(weights['missing'])} tensors, the first: {weights['missing'][0]}"
+        yield (
+            "weights",
+            f"the saved weights lack {len(weights['missing'])} tensors, the first: {weights['missing'][0]}",
+        )
     if weights and weights["misshapen"]:
         name, shape = next(iter(weights["misshapen"].items()))
-        yield "weights", f"{len(weights['misshapen'])} saved tensors have another shape than in the model: {name} {shape}"
+        yield (
+            "weights",
+            f"{len(weights['misshapen'])} saved tensors have another shape than in the model: {name} {shape}",
+        )
     if seen.get("loaded") is False:
         yield "restore", "load_checkpoint found nothing to load"
     if seen.get("restored_steps") is False:

@@ -88,11 +88,11 @@ class Watch:
 
     def follow_warnings(self) -> None:
         """Keep what DeepSpeed and its like warn of, by logging or by the module warnings."""
-        watch = self
+        keep = self._keep_warning
 
         class Keeper(logging.Handler):
             def emit(self, record: logging.LogRecord) -> None:
-                watch.warned.append(record.getMessage())
+                keep(record.getMessage())
 
         keeper = Keeper(level=logging.WARNING)
         logging.getLogger().addHandler(keeper)
@@ -102,7 +102,12 @@ class Watch:
                 logger.addHandler(keeper)
 
         def shown(message: Warning | str, *_: Any, **__: Any) -> None:
-            self.warned.append(str(message))
+            keep(str(message))
 
         warnings.simplefilter("default")
+        warnings.simplefilter("ignore", ResourceWarning)
         warnings.showwarning = shown
+
+    def _keep_warning(self, text: str) -> None:
+        if text not in self.warned:
+            self.warned.append(text)
