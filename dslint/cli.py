@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dslint.rulebook.rule_text import RuleText
     from dslint.runs.gpus import Gpu
     from dslint.runs.run import Options
+    from dslint.smoke.planning import SmokeOptions
 
 FINE, FOUND, FAILED = 0, 1, 2
 """Exit codes: nothing to complain about; findings; the job could not be done."""
@@ -29,6 +30,14 @@ exit codes:
 """
 
 
+SMOKE_EXIT_CODES = """\
+exit codes:
+  0  everything trains, saves and loads
+  1  something does not
+  2  the job could not be done: a bad option, no DeepSpeed, a file that is no config
+"""
+
+
 class UsageError(Exception):
     """An option that can't be used; the message says why."""
 
@@ -37,7 +46,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command and returns its exit code."""
     _never_fail_to_print()
     parser = _parser()
-    options = parser.parse_args(arguments)
+    own, script_arguments = _without_script_arguments(sys.argv[1:] if arguments is None else arguments)
+    options = parser.parse_args(own)
+    if script_arguments:
+        options.script_arguments = script_arguments
     if options.command is None:
         parser.print_help()
         return FAILED
@@ -54,6 +66,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
     except Exception as error:  # the last resort: a traceback helps nobody who lints a config
         return _internal_error(error)
+
+
+def _without_script_arguments(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The command line of smoke up to --, and what follows, which belongs to the user's script."""
+    given = list(arguments)
+    if given[:1] != ["smoke"] or "--" not in given:
+        return given, []
+    cut = given.index("--")
+    return given[:cut], given[cut + 1 :]
 
 
 def _never_fail_to_print() -> None:
@@ -101,6 +122,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"dslint {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     _add_check(commands)
+    _add_smoke(commands)
     explain = commands.add_parser("explain", help="what a rule says, and why")
     explain.add_argument("code", metavar="CODE", help="code or name of a rule: DS201, batch-size-mismatch")
     explain.set_defaults(run=_explain)
@@ -110,6 +132,11 @@ def _parser() -> argparse.ArgumentParser:
     schema = commands.add_parser("schema", help="print the JSON Schema of the DeepSpeed config")
     schema.add_argument("--deepspeed", metavar="VERSION", help="the DeepSpeed release (default: the newest known)")
     schema.set_defaults(run=_schema)
+    doctor = commands.add_parser("doctor", help="check this machine and its Python for DeepSpeed's traps")
+    doctor.add_argument("configs", nargs="*", metavar="CONFIG", help="look only at what these configs need")
+    doctor.add_argument("--python", metavar="PATH", help="the Python that will train (default: dslint's own)")
+    doctor.add_argument("--format", choices=["text", "json"], default="text")
+    doctor.set_defaults(run=_doctor)
     return parser
 
 
@@ -152,6 +179,75 @@ def _add_check(commands: argparse._SubParsersAction[_Parser]) -> None:
     )
     output.add_argument("--format", choices=["text", "json"], default="text")
     check.set_defaults(run=_check)
+
+
+def _add_smoke(commands: argparse._SubParsersAction[_Parser]) -> None:
+    smoke = commands.add_parser(
+        "smoke",
+        help="train a few steps on real DeepSpeed",
+        description="Trains a tiny model under each config on real DeepSpeed: a few steps, a save, a load, one "
+        "more step. With --script it EXECUTES your own script for a few steps instead.",
+        epilog=SMOKE_EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    smoke.add_argument(
+        "paths", nargs="*", metavar="CONFIG", help="DeepSpeed configs, or Accelerate files that use DeepSpeed"
+    )
+    where = smoke.add_argument_group("where to train")
+    where.add_argument(
+        "--gpus",
+        type=_count,
+        metavar="N",
+        help="ranks a node (default: what the batch sizes say, or the GPUs here)",
+    )
+    where.add_argument("--nodes", type=_count, metavar="M", help="number of nodes (default: 1)")
+    mode = where.add_mutually_exclusive_group()
+    mode.add_argument(
+        "--simulate",
+        dest="mode",
+        action="store_const",
+        const="simulated",
+        help="one process that is rank 0 of all ranks (default where there are fewer GPUs than ranks)",
+    )
+    mode.add_argument(
+        "--real",
+        dest="mode",
+        action="store_const",
+        const="real",
+        help="one process a rank, through torchrun: NCCL on GPUs, gloo with --device cpu",
+    )
+    where.add_argument("--gpu", metavar="NAME", help="simulate the abilities of this GPU: h100, v100, ...")
+    where.add_argument("--device", choices=["auto", "cpu", "cuda"], default="auto")
+    where.add_argument(
+        "--python", metavar="PATH", default=sys.executable, help="the Python that has torch and DeepSpeed"
+    )
+    how = smoke.add_argument_group("what to do")
+    how.add_argument("--loader", choices=["hf", "deepspeed"], help="who reads the config")
+    how.add_argument(
+        "--steps", type=_count, metavar="K", default=2, help="optimizer steps before the save (default: 2)"
+    )
+    how.add_argument(
+        "--timeout",
+        type=_seconds,
+        metavar="S",
+        default=None,
+        help="seconds a trial may take, builds of ops left out (default: 120; with --script: 600)",
+    )
+    how.add_argument(
+        "--script", metavar="FILE", help="execute this training script; its arguments follow after --"
+    )
+    how.add_argument("--format", choices=["text", "json"], default="text")
+    smoke.set_defaults(run=_smoke, script_arguments=[])
+
+
+def _seconds(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < 1e7:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of seconds")
+    return number
 
 
 def _count(text: str) -> int:
@@ -298,3 +394,87 @@ def _schema(options: argparse.Namespace) -> int:
         print(f"dslint: {release.text} is newer than what dslint knows; this is {NEWEST.text}", file=sys.stderr)
     print(json.dumps(schema_for(release.key), indent=2, ensure_ascii=False))
     return FINE
+
+
+def _smoke(options: argparse.Namespace) -> int:
+    from dslint.smoke.environment import SmokeError
+
+    _end_in_order_when_terminated()
+    _must_make_sense(options)
+    try:
+        return _smoke_all(options)
+    except SmokeError as error:
+        raise UsageError(str(error)) from None
+
+
+def _end_in_order_when_terminated() -> None:
+    """Leave by an exception when asked to end, so that processes and temporary files go too."""
+    import signal
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda number, _: sys.exit(128 + number))
+
+
+def _must_make_sense(options: argparse.Namespace) -> None:
+    if options.script is None and options.script_arguments:
+        raise UsageError("arguments after -- belong to a script: name it with --script")
+    if options.script is None and not options.paths:
+        raise UsageError("name a DeepSpeed config to try, or a script with --script")
+    if options.script is not None and options.paths:
+        raise UsageError("a config or --script, not both; the script's own arguments follow after --")
+    if options.script is not None and (options.mode == "simulated" or options.gpu or options.nodes):
+        raise UsageError("--script runs where and as you would run it: no --simulate, --gpu or --nodes")
+
+
+def _smoke_all(options: argparse.Namespace) -> int:
+    from dslint.reports.smoke_progress import ProgressLine
+    from dslint.reports.smoke_report import smoke_json, smoke_summary, smoke_text
+    from dslint.reports.style import style_for
+    from dslint.smoke.smoking import smoke, smoke_script
+
+    results = []
+    style = style_for(sys.stdout)
+    with ProgressLine(sys.stderr) as progress:
+        if options.script is not None:
+            print(f"dslint: executing {options.script} for {options.steps} optimizer steps", file=sys.stderr)
+            found = iter(
+                [smoke_script(options.script, options.script_arguments, _smoke_options(options), progress.begin)]
+            )
+        else:
+            found = smoke(options.paths, _smoke_options(options), progress.begin)
+        for one in found:
+            results.append(one)
+            if options.format == "text":
+                progress.clear()
+                print(smoke_text(one, style), flush=True)
+    print(smoke_json(results) if options.format == "json" else smoke_summary(results, style))
+    return FINE if all(one.verdict.passed for one in results) else FOUND
+
+
+def _smoke_options(options: argparse.Namespace) -> SmokeOptions:
+    from dslint.smoke.planning import SmokeOptions
+
+    return SmokeOptions(
+        gpus=options.gpus,
+        nodes=options.nodes,
+        gpu=_gpu(options.gpu),
+        mode=options.mode,
+        device=options.device,
+        loader=options.loader,
+        steps=options.steps,
+        timeout=options.timeout or (600.0 if options.script else 120.0),
+        python=options.python,
+    )
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    from dslint.doctor.examination import CannotExamineError, examine
+    from dslint.reports.doctor_report import doctor_json, doctor_text
+    from dslint.reports.style import style_for
+
+    try:
+        diagnosis = examine(options.configs, options.python)
+    except CannotExamineError as error:
+        raise UsageError(str(error)) from None
+    print(doctor_json(diagnosis) if options.format == "json" else doctor_text(diagnosis, style_for(sys.stdout)))
+    return FOUND if diagnosis.has_errors else FINE

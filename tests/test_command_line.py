@@ -49,6 +49,7 @@ def modules_after(folder: Path, *arguments: str) -> set[str]:
         (["check", "ds_config.json", "--gpus", "8", "--gpu", "a100"], set()),
         (["check", "wrong.json"], {"jsonschema"}),
         (["check", "accelerate.yaml"], {"yaml"}),
+        (["doctor", "ds_config.json"], set()),
     ],
 )
 def test_heavy_modules_are_loaded_only_where_they_are_needed(

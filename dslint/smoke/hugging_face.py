@@ -6,7 +6,7 @@ import contextlib
 import math
 import os
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -30,7 +30,7 @@ class _ReadyError(BaseException):
 # --- arguments that agree with a config ---
 
 
-def agreeing_arguments(config: Mapping[str, Any], *, ranks: int = 1, bf16: bool = True) -> dict[str, Any]:
+def agreeing_arguments(config: Mapping[str, Any], ranks: int, *, bf16: bool = True) -> dict[str, Any]:
     """Arguments for TrainingArguments by which the Trainer agrees with a config, as far as any can.
 
     What the config leaves open or gives in a form that no argument can have is left at a default, so that the
@@ -135,10 +135,11 @@ def initialize(path: Path, model: Any, arguments: Mapping[str, Any]) -> Any:
     """
     from transformers import Trainer, TrainingArguments
 
-    simulate_gpu()
+    simulate_gpu_for_accelerate()
+    _simulate_gpu_for_transformers()
     with tempfile.TemporaryDirectory() as folder:  # the Trainer makes its output folder
         args = TrainingArguments(**{"output_dir": folder, **QUIET, **arguments, "deepspeed": str(path)})
-        trainer: Any = Trainer(model=model, args=args, train_dataset=[{}])  # type: ignore[arg-type]
+        trainer: Any = Trainer(model=model, args=args, train_dataset=[{}])
         trainer.callback_handler.on_train_begin = _stop
         with contextlib.suppress(_ReadyError):
             trainer.train()
@@ -150,27 +151,25 @@ def _stop(*_: object) -> NoReturn:
     raise _ReadyError
 
 
-def simulate_gpu() -> None:
-    """On a machine without GPU, make Transformers and Accelerate take the way they take on one.
+# --- a machine without GPU ---
 
-    Without a GPU Accelerate finds no backend, and every process believes that it is the only one
-    (accelerate/state.py, PartialState). Here it is told that this process is a rank of several GPUs in the group
-    that has been joined, and that its tensors live on the CPU; and TrainingArguments gets its answer about bf16
-    from DeepSpeed's accelerator, which may have been told what to say. fp16 is not asked about.
+
+def simulate_gpu_for_accelerate() -> None:
+    """On a machine without GPU, make Accelerate take the way it takes on one.
+
+    Without a GPU it finds no backend, and every process believes that it is the only one (accelerate/state.py,
+    PartialState). Here it is told that this process is a rank of several GPUs in the group that has been joined,
+    and that its tensors live on the CPU.
     """
     import torch
 
     if torch.cuda.is_available():
         return
     import accelerate.state
-    import transformers.training_args
-    from deepspeed.accelerator import get_accelerator
 
-    state: Any = accelerate.state
-    training_args: Any = transformers.training_args
     os.environ["ACCELERATE_TORCH_DEVICE"] = "cpu"
+    state: Any = accelerate.state
     state.PartialState._prepare_backend = _joined_group
-    training_args.is_torch_bf16_gpu_available = _answer(get_accelerator())
 
 
 def _joined_group(*_: object, **__: object) -> tuple[str, Any]:
@@ -180,5 +179,18 @@ def _joined_group(*_: object, **__: object) -> tuple[str, Any]:
     return torch.distributed.get_backend(), DistributedType.MULTI_GPU
 
 
-def _answer(accelerator: Any) -> Callable[[], bool]:
-    return lambda: bool(accelerator.is_bf16_supported())
+def _simulate_gpu_for_transformers() -> None:
+    """On a machine without GPU, give TrainingArguments the answer of DeepSpeed's accelerator about bf16.
+
+    That object may have been told what to say. fp16 is not asked about (transformers/training_args.py,
+    TrainingArguments._validate_args).
+    """
+    import torch
+
+    if torch.cuda.is_available():
+        return
+    import transformers.training_args
+    from deepspeed.accelerator import get_accelerator
+
+    training_args: Any = transformers.training_args
+    training_args.is_torch_bf16_gpu_available = lambda: bool(get_accelerator().is_bf16_supported())

@@ -33,17 +33,19 @@ def use_own_folder() -> None:
 
 @contextlib.contextmanager
 def building(op: str) -> Iterator[None]:
-    """Let one process at a time build in smoke's own folder.
+    """Let one process at a time build in smoke's own folder; any other folder is left to torch.
 
     torch waits for ever while a file `lock` lies in an op's folder (torch/utils/file_baton.py, FileBaton), also
     when the build that made it was killed. Who holds our lock knows that nobody builds, and removes it.
     """
-    folder = Path(os.environ["TORCH_EXTENSIONS_DIR"])
+    folder = own_folder()
+    if os.environ.get("TORCH_EXTENSIONS_DIR") != str(folder):
+        yield
+        return
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "dslint.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        if folder == own_folder():
-            remove_lock(folder, op)
+        remove_lock(folder, op)
         yield
 
 

@@ -132,7 +132,7 @@ def _initialize(trial: Trial, config: Mapping[str, Any], model: torch.nn.Module,
 
         strict = json.loads(str(trial.config))
         watch.reporter.enter("fill")
-        arguments = {**hugging_face.agreeing_arguments(strict), **trial.arguments}
+        arguments = {**hugging_face.agreeing_arguments(strict, trial.ranks), **trial.arguments}
         return hugging_face.initialize(CONFIG, model, arguments)
     return _initialize_by_deepspeed(config, model, watch)
 

@@ -82,17 +82,19 @@ FAILURES: Mapping[str, str] = {
 """What can go wrong, in one word each."""
 
 
-def judge(ranks: Sequence[Heard], *, mode: str, world: int) -> Verdict:
+def judge(ranks: Sequence[Heard], *, mode: str, world: int, same_batch: bool = True) -> Verdict:
     """The verdict on what the ranks of one trial reported.
 
     Args:
         ranks: what was heard, by rank; only rank 0 in a simulation.
         mode: "simulated" or "real".
         world: number of ranks that DeepSpeed believed in.
+        same_batch: whether every rank got the same data, so that their losses have to agree.
     """
     worst = min(ranks, key=_how_well)
     real_sums = mode == "real" or world == 1
-    failure, reason = next(_failures(worst, ranks, real_sums), (None, ""))
+    failures = _failures(worst, ranks, real_sums=real_sums, same_batch=same_batch)
+    failure, reason = next(failures, (None, ""))
     exception, bases, message = _exception(worst)
     peaks = [one.seen.get("peak_memory") for one in ranks]
     return Verdict(
@@ -119,10 +121,14 @@ def judge(ranks: Sequence[Heard], *, mode: str, world: int) -> Verdict:
     )
 
 
-def _how_well(one: Heard) -> tuple[bool, bool, float]:
-    """Orders ranks: one that raised before one that died, before one that only waited for it."""
+def _how_well(one: Heard) -> tuple[bool, bool, bool, float]:
+    """Orders ranks: one that raised, one that died, one that only waited for it, one that ended well.
+
+    Of those that ended well none is before rank 0, which alone tells of the saved weights.
+    """
     raised = one.seen.get("exception") is not None
-    return (not raised, one.finished or not one.in_time, one.last_at)
+    well = one.finished and not raised
+    return (not raised, one.finished or not one.in_time, well, 0.0 if well else one.last_at)
 
 
 def _exception(one: Heard) -> tuple[str | None, tuple[str, ...], str]:
@@ -134,7 +140,9 @@ def _exception(one: Heard) -> tuple[str | None, tuple[str, ...], str]:
     return name, (name,), one.output
 
 
-def _failures(one: Heard, ranks: Sequence[Heard], real_sums: bool) -> Iterator[tuple[str, str]]:
+def _failures(
+    one: Heard, ranks: Sequence[Heard], *, real_sums: bool, same_batch: bool
+) -> Iterator[tuple[str, str]]:
     """What went wrong, the most telling first."""
     seen = one.seen
     name, _, message = _exception(one)
@@ -146,7 +154,7 @@ def _failures(one: Heard, ranks: Sequence[Heard], real_sums: bool) -> Iterator[t
     elif name is not None:
         yield "exception", f"{name} during {one.phase}: {message}"
     if real_sums:
-        yield from _loss_failures(ranks)
+        yield from _loss_failures(ranks, same_batch)
     yield from _step_failures(seen)
     yield from _save_failures(seen)
 
@@ -157,19 +165,21 @@ def _how_it_ended(code: int | None) -> str:
     return f"signal {-code}" if code < 0 else f"exit code {code}"
 
 
-def _loss_failures(ranks: Sequence[Heard]) -> Iterator[tuple[str, str]]:
+def _loss_failures(ranks: Sequence[Heard], same_batch: bool) -> Iterator[tuple[str, str]]:
     losses = [one.seen.get("losses") or [] for one in ranks]
     for rank, each in enumerate(losses):
         for step, loss in enumerate(each):
             if _number(loss) is None:
                 yield "loss", f"the loss of step {step + 1} on rank {rank} is {loss}"
-    if any(each != losses[0] for each in losses):
+    if same_batch and any(each != losses[0] for each in losses):
         yield "unequal", f"every rank got the same batch, but the losses differ: {losses}"
 
 
 def _step_failures(seen: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    count = len(seen.get("losses") or ())
-    if count and seen.get("skipped", 0) >= count:
+    count = len(seen.get("losses") or ()) or seen.get("steps", 0)
+    if seen.get("ended_early") and not count:
+        yield "standstill", "the script ended by itself without an optimizer step"
+    elif count and seen.get("skipped", 0) >= count:
         scale = seen.get("loss_scale")
         scale_told = f"; the loss scale is {scale:g} now" if isinstance(scale, float) else ""
         yield (
@@ -208,13 +218,38 @@ def _notes(one: Heard, ranks: Sequence[Heard]) -> Iterator[str]:
     if all(each.seen.get("saved") is False for each in ranks):
         yield (
             "save_16bit_model wrote nothing: under ZeRO stage 3 it needs "
-            "stage3_gather_16bit_weights_on_model_save; save_checkpoint did write this rank's part"
+            "stage3_gather_16bit_weights_on_model_save"
+            + ("" if seen.get("checkpoint_skipped") else "; save_checkpoint did write this rank's part")
         )
-    taken, skipped = len(seen.get("losses") or ()), seen.get("skipped", 0)
+    taken, skipped = len(seen.get("losses") or ()) or seen.get("steps", 0), seen.get("skipped", 0)
     if 0 < skipped < taken:
         yield f"{skipped} of {taken} steps overflowed while the loss scale came down"
     if seen.get("redirected"):
         yield f"{', '.join(sorted(set(seen['redirected'])))}: pointed into a temporary folder for the trial"
+    yield from _script_notes(seen)
+
+
+def _script_notes(seen: Mapping[str, Any]) -> Iterator[str]:
+    """What there is to know of a user's own script (told by interception.py)."""
+    steps = seen.get("steps", 0)
+    if seen.get("ended_early") and steps:
+        yield (
+            f"the script ended by itself after {steps} of {seen.get('wanted_steps')} optimizer steps, "
+            "so saving was not tried"
+        )
+    if steps and not seen.get("losses"):
+        yield "the losses are unknown, since the script doesn't hand them to engine.backward"
+    if seen.get("engines", 1) > 1:
+        yield f"the script made {seen['engines']} engines; the first to take its steps was judged"
+    if seen.get("checkpoint_skipped"):
+        yield f"save_checkpoint was not tried: {seen['checkpoint_skipped']}"
+    if seen.get("weights_skipped"):
+        yield f"the saved weights were not compared: {seen['weights_skipped']}"
+    if seen.get("old_lock"):
+        yield (
+            f"{seen['old_lock']} was there before the script ran; torch waits for ever while it is, "
+            "so remove it unless another process is building this op now"
+        )
 
 
 def _number(loss: Any) -> float | None:

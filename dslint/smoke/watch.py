@@ -24,12 +24,14 @@ class Watch:
         config: the parsed DeepSpeedConfig, once there is one.
         warned: what was logged or warned of, in order.
         redirected: keys whose absolute path was replaced by one in the trial's folder.
+        redirect: whether to replace such paths.
     """
 
     reporter: Reporter
     config: Any = None
     warned: list[str] = field(default_factory=list)
     redirected: list[str] = field(default_factory=list)
+    redirect: bool = True
 
     def follow_phases(self) -> None:
         """Tell when DeepSpeed has read, and when it has parsed, its config; keep what it writes in the folder."""
@@ -54,7 +56,8 @@ class Watch:
         def loaded(*args: Any, **kwargs: Any) -> Any:
             value = load(*args, **kwargs)
             self.reporter.enter("parse")
-            self._keep_inside(value)
+            if self.redirect:
+                self._keep_inside(value)
             return value
 
         deepspeed.load_ds_config = loaded
@@ -88,6 +91,17 @@ class Watch:
 
     def follow_warnings(self) -> None:
         """Keep what DeepSpeed and its like warn of, by logging or by the module warnings."""
+        self.follow_logs()
+
+        def shown(message: Warning | str, *_: Any, **__: Any) -> None:
+            self._keep_warning(str(message))
+
+        warnings.simplefilter("default")
+        warnings.simplefilter("ignore", ResourceWarning)
+        warnings.showwarning = shown
+
+    def follow_logs(self) -> None:
+        """Keep what DeepSpeed and its like warn of by logging."""
         keep = self._keep_warning
 
         class Keeper(logging.Handler):
@@ -100,13 +114,6 @@ class Watch:
             logger = logging.getLogger(name)
             if not logger.propagate:
                 logger.addHandler(keeper)
-
-        def shown(message: Warning | str, *_: Any, **__: Any) -> None:
-            keep(str(message))
-
-        warnings.simplefilter("default")
-        warnings.simplefilter("ignore", ResourceWarning)
-        warnings.showwarning = shown
 
     def _keep_warning(self, text: str) -> None:
         if text not in self.warned:

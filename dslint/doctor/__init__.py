@@ -1,0 +1,1 @@
+"""Checks the environment's own traps without running a training: `dslint doctor`."""
