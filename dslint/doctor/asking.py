@@ -54,9 +54,8 @@ def ask(python: str, builders: Sequence[str], seconds: float = SECONDS) -> Answe
     output, errors, status = _run([path, str(PROBE), *builders], seconds)
     stages, begun = _stages(output)
     if "version" not in stages.get("python", {}):
-        raise NoAnswerError(
-            f"{python}: gives no answer as Python 3.8 or newer would ({_last_words(errors, status)})"
-        )
+        reason = str(stages.get("python", {}).get("error") or _last_words(errors, status))
+        raise NoAnswerError(f"{python}: gives no answer as Python 3.8 or newer would ({reason})")
     return Answers(
         stages["python"],
         _fine(stages.get("torch")),

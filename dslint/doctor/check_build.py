@@ -33,11 +33,18 @@ class Build:
 
 
 def builds(env: Environment) -> tuple[Build, ...]:
-    """The ops that are loaded from the ops folder, or built into it."""
+    """The ops that are loaded from the ops folder, or built into it.
+
+    Where the collective can't be built, DeepSpeed does without it (build_shm_op in deepspeed/comm/torch.py).
+    """
     if env.deepspeed is None:
         return ()
     built = env.ops_folder.built if env.ops_folder is not None else frozenset[str]()
-    return tuple(Build(op, _reason(env, op), op.name in built) for op in env.deepspeed.ops if not op.is_prebuilt)
+    return tuple(
+        Build(op, _reason(env, op), op.name in built)
+        for op in env.deepspeed.ops
+        if not op.is_prebuilt and not (op.builder == COLLECTIVE and op.error)
+    )
 
 
 def _reason(env: Environment, op: Op) -> str | None:
@@ -140,8 +147,8 @@ def missing_extension_builder(env: Environment) -> Iterator[Trouble]:
 def missing_cuda_toolkit(env: Environment) -> Iterator[Trouble]:
     """No CUDA toolkit for an op that is built with CUDA.
 
-    CUDA_HOME of torch/utils/cpp_extension.py is None, or has no nvcc: installed_cuda_version in
-    deepspeed/ops/op_builder/builder.py raises MissingCUDAException, _join_cuda_home of torch an OSError.
+    Tried on an H200 with a CUDA_HOME that has no nvcc: FusedAdam stops with a RuntimeError. Read only: without
+    any CUDA_HOME, _join_cuda_home in torch/utils/cpp_extension.py raises an OSError.
     """
     needed = [one for one in builds(env) if one.op.takes_cuda]
     if not needed or env.torch is None or env.tools.nvcc is not None:
@@ -155,10 +162,17 @@ def missing_cuda_toolkit(env: Environment) -> Iterator[Trouble]:
         "CUDA",
         needed,
         where,
-        "building an op stops",
-        f"install CUDA {env.torch.cuda} with nvcc and export CUDA_HOME=/usr/local/cuda, or let torch do the work: "
-        'optimizer.params {"torch_adam": true}',
+        "building an op stops with "
+        + ("a RuntimeError (Error building extension)" if home else "an OSError (CUDA_HOME is not set)"),
+        f"install CUDA {env.torch.cuda} with nvcc and export CUDA_HOME=/usr/local/cuda{_without_op(needed)}",
     )
+
+
+def _without_op(needed: Iterable[Build]) -> str:
+    """The way out for Adam, which torch has too (DeepSpeedEngine.get_optimizer_configuration)."""
+    if {one.op.builder for one in needed if one.reason} != {"FusedAdamBuilder"}:
+        return ""
+    return ', or let torch do the work: "torch_adam": true in optimizer.params'
 
 
 def mismatched_cuda(env: Environment) -> Iterator[Trouble]:

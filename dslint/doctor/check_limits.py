@@ -43,7 +43,8 @@ def little_locked_memory(env: Environment) -> Iterator[Trouble]:
     """The limit of locked memory stands against what locks memory.
 
     DS_PIN_MEMORY_BACKEND=native pins with mlock (csrc/pin_memory/page_alloc.cpp), as does async_io for its
-    bounce buffers; CUDA's own pinned memory is not counted, InfiniBand's is.
+    bounce buffers. Tried with a limit of 8 MiB: pinning 64 MiB so aborts the process by an assertion. That CUDA's
+    own pinned memory is not counted, and InfiniBand's is, was not tried.
     """
     limit = env.limits.locked_memory
     if limit is None or limit >= 1024 * MEBIBYTE or env.needs is None:
@@ -51,9 +52,9 @@ def little_locked_memory(env: Environment) -> Iterator[Trouble]:
     is_native = env.variables.get("DS_PIN_MEMORY_BACKEND", "").strip().lower() == "native"
     pinned = env.needs.pinned_memory
     if is_native and pinned:
-        users = f"DS_PIN_MEMORY_BACKEND is native, and {pinned} locks more than that with mlock, which then fails"
+        users = f"DS_PIN_MEMORY_BACKEND is native, and beyond that {pinned} aborts the process (mlock failed)"
     elif env.needs.nvme:
-        users = f"{env.needs.nvme} may lock buffers with mlock, which then fails"
+        users = f"{env.needs.nvme} may lock buffers with mlock, which fails beyond that"
     elif pinned:
         users = f"{pinned} is not counted where CUDA pins, but InfiniBand's buffers are"
     else:

@@ -11,7 +11,7 @@ from dslint.doctor.trouble import Severity, Subject, Trouble
 from dslint.runs.releases import matches, parse_release
 
 _SUBJECTS: Mapping[str, Subject] = {"torch": "torch", "deepspeed": "DeepSpeed"}
-EXTRA = "pip install 'deepspeed-lint[smoke]'"
+EXTRA = "deepspeed-lint[smoke]"
 
 
 def pip(env: Environment, *packages: str) -> str:
@@ -34,7 +34,7 @@ def _missing(env: Environment, name: str, subject: Subject, what: str) -> Troubl
         "error",
         subject,
         f"{what} not installed for {env.python.path}: it can't train",
-        f"{EXTRA}, or name the Python that trains: dslint doctor --python PATH",
+        f"{pip(env, EXTRA)}, or name the Python that trains: dslint doctor --python PATH",
     )
 
 

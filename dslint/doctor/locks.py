@@ -48,6 +48,7 @@ def _is_built(folder: str) -> bool:
 
 def _is_writable(path: str) -> bool:
     """Whether the folder can be written to, or made."""
+    path = os.path.abspath(path)
     while not os.path.exists(path):
         above = os.path.dirname(path)
         if above == path:

@@ -12,6 +12,9 @@ import torch
 Shapes = dict[str, list[int]]
 """The shape of each parameter, by name."""
 
+ECHOES = frozenset({"_param_dict", "mesh_device", "optimizer_params", "scheduler_params"})
+"""What a DeepSpeedConfig keeps as it was written; what became of it, the optimizer and the scheduler tell."""
+
 MASTERS = (
     "fp32_partitioned_groups_flat",  # stage 3
     "single_partition_of_fp32_groups",  # stages 1 and 2
@@ -47,9 +50,7 @@ def engine_facts(engine: Any) -> dict[str, Any]:
 def engine_settings(engine: Any) -> dict[str, Any]:
     """Every setting that the engine took from its config, flat, without the config as it was written."""
     config = {
-        name: value
-        for name, value in vars(engine._config).items()
-        if not callable(value) and name not in ("_param_dict", "mesh_device")
+        name: value for name, value in vars(engine._config).items() if not callable(value) and name not in ECHOES
     }
     groups = getattr(engine.basic_optimizer, "param_groups", [])
     optimizer = [{name: value for name, value in group.items() if name != "params"} for group in groups]
@@ -83,9 +84,14 @@ def plain(value: Any) -> Any:
         return [plain(item) for item in value]
     if hasattr(value, "model_dump"):
         return plain(value.model_dump())
-    if hasattr(value, "__dict__") and not isinstance(value, type):
+    if vars_of_its_own(value):
         return plain({name: item for name, item in vars(value).items() if not callable(item)})
-    return str(value)
+    return type(value).__name__ if type(value).__repr__ is object.__repr__ else str(value)
+
+
+def vars_of_its_own(value: Any) -> bool:
+    """Whether an object tells what it is by its attributes."""
+    return bool(getattr(value, "__dict__", None)) and not isinstance(value, type)
 
 
 def flat(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:

@@ -72,7 +72,9 @@ def run_group(
         SmokeError: if the launcher can't be started.
     """
     mark = new_mark()
-    command = [python, "-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={ranks}", *program]
+    # Without a folder for logs torchrun leaves an empty one behind.
+    how = ["--standalone", f"--nproc_per_node={ranks}", f"--log_dir={folder / 'launcher'}"]
+    command = [python, "-m", "torch.distributed.run", *how, *program]
     listener = Listener(folder, ranks=ranks, timeout=timeout, progress=progress)
     with launcher_output(folder).open("wb") as output:
         try:

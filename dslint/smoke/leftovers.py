@@ -17,6 +17,14 @@ def shared_memory(environment: Mapping[str, str]) -> Path:
     return SHARED_MEMORY / f"deepspeed_allreduce_buffer_{os.getuid()}_{place}"
 
 
+def about_old_lock(lock: str) -> str:
+    """What to do about the lock of a build that was there before the run."""
+    return (
+        f"{lock} was there before the script ran; torch waits for ever while it is, "
+        "so remove it unless another process is building this op now"
+    )
+
+
 def remove_leftovers(ranks: Sequence[Heard]) -> None:
     """Remove what the ranks of one run left, once none of them lives.
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from dslint.smoke import intercept
 from dslint.smoke.environment import SmokeError
 from dslint.smoke.launch import run_group
-from dslint.smoke.leftovers import remove_leftovers
+from dslint.smoke.leftovers import about_old_lock, remove_leftovers
 from dslint.smoke.listening import Heard, Listener, Progress
 from dslint.smoke.reporting import launcher_output
 from dslint.smoke.user_builds import mark_beginning
@@ -110,9 +110,11 @@ def _require_deepspeed(ranks: Sequence[Heard], script: Path, timeout: float) -> 
     if all(one.seen.get("never_initialized") for one in ranks):
         raise SmokeError(f"{script}: it ended without calling deepspeed.initialize, so there is nothing to try")
     if not all(one.in_time for one in ranks):
+        locks = [one.seen["old_lock"] for one in ranks if "old_lock" in one.seen]
+        advice = about_old_lock(locks[0]) if locks else "if it needs longer to get there, allow it more time"
         raise SmokeError(
             f"{script}: it didn't call deepspeed.initialize within {timeout:g} seconds"
-            f"{_where(ranks, script)}; if it needs longer to get there, allow it more time"
+            f"{_where(ranks, script)}; {advice}"
         )
 
 

@@ -21,13 +21,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from dslint.smoke import accelerate_config, hugging_face
 from dslint.smoke.children import ServerClosedError, adopt_orphans, run_forked
 from dslint.smoke.trial import Trial
 
-IMPORTED = ("torch", "torch._dynamo", "deepspeed", "deepspeed.runtime.zero.muon.original_muon")
+IMPORTED = (
+    "torch",
+    "torch._dynamo",
+    "torch.utils.cpp_extension",
+    "deepspeed",
+    "deepspeed.runtime.zero.muon.original_muon",
+    "hjson",
+)
 """Modules that a trial would otherwise import itself, each time for seconds."""
-
-IMPORTED_IF_THERE = ("accelerate", "transformers", "transformers.integrations.deepspeed", "transformers.trainer")
 
 Answer = Callable[..., None]
 
@@ -62,11 +68,10 @@ def _ready(ops: list[str], answer: Answer) -> dict[str, Any]:
 
     use_own_folder()
     for name in IMPORTED:
-        with_progress = name in ("torch", "deepspeed")
-        if with_progress:
+        if name in ("torch", "deepspeed"):
             answer(progress={"importing": name})
         importlib.import_module(name)
-    for name in IMPORTED_IF_THERE:
+    for name in (*hugging_face.PRELOADED, *accelerate_config.PRELOADED):
         if importlib.util.find_spec(name.partition(".")[0]) is not None:
             importlib.import_module(name)
     importlib.import_module("dslint.smoke.training")

@@ -64,7 +64,9 @@ def _smoke_one(each: Plan, options: SmokeOptions, server: SmokeServer, here: int
         verdict = judge(heard, mode="real", world=trial.ranks)
     else:
         verdict = judge([server.run(trial, progress)], mode="simulated", world=trial.ranks)
-    return Smoked(each.path, verdict, each.ranks_from or ("the default" if on_cpu else "the GPUs here"), simulated_gpu)
+    return Smoked(
+        each.path, verdict, each.ranks_from or ("the default" if on_cpu else "the GPUs here"), simulated_gpu
+    )
 
 
 def _is_real(trial: Trial, options: SmokeOptions, here: int) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dslint.smoke.leftovers import about_old_lock
 from dslint.smoke.listening import Heard
 
 DIED, HANGS = "Died", "Timeout"
@@ -246,10 +247,7 @@ def _script_notes(seen: Mapping[str, Any]) -> Iterator[str]:
     if seen.get("weights_skipped"):
         yield f"the saved weights were not compared: {seen['weights_skipped']}"
     if seen.get("old_lock"):
-        yield (
-            f"{seen['old_lock']} was there before the script ran; torch waits for ever while it is, "
-            "so remove it unless another process is building this op now"
-        )
+        yield about_old_lock(seen["old_lock"])
 
 
 def _number(loss: Any) -> float | None:

@@ -43,6 +43,8 @@ class Watch:
 
         @functools.wraps(parse)
         def parsed(config: Any, *args: Any, **kwargs: Any) -> None:
+            if self.config is None:
+                self.reporter.enter("parse")
             parse(config, *args, **kwargs)
             if self.config is None:
                 self.config = config

@@ -73,6 +73,7 @@ def test_what_an_import_prints_is_no_answer(tmp_path: Path, bare_python: str) ->
         ("exit 1", "exit status 1"),
         ("echo 'SyntaxError: invalid syntax' >&2; exit 1", "SyntaxError"),
         ("echo '{\"stage\": \"python\"}'; echo '[]'; echo nonsense", "exit status 0"),
+        ('echo \'{"stage": "python", "error": "ModuleNotFoundError: x"}\'', "ModuleNotFoundError: x"),
         ("kill -9 $$", "SIGKILL"),
     ],
 )

@@ -56,6 +56,13 @@ def test_on_a_cpu_every_run_builds_the_collective(cpu_machine: Environment) -> N
     assert "deepspeed_shm_comm" in trouble.message
 
 
+def test_a_collective_that_cannot_be_built_is_done_without(cpu_machine: Environment) -> None:
+    env = with_ops(cpu_machine, Op("deepspeed_shm_comm", "ShareMemCommBuilder", error="Linux only"))
+    env = replace(env, tools=NO_TOOLS)
+    assert list(checks.missing_ninja(env)) == []
+    assert list(checks.refused_ops(env)) == []
+
+
 def test_another_compiler_is_offered(gpu_machine: Environment) -> None:
     tools = replace(gpu_machine.tools, compiler_path=None, other_compiler="g++")
     (trouble,) = checks.missing_compiler(replace(gpu_machine, tools=tools))

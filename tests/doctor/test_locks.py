@@ -30,6 +30,12 @@ def test_a_folder_that_does_not_exist_is_empty_and_can_be_made(tmp_path: Path) -
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_folder_named_from_here_can_be_made_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert ops_folder("ops", OURS).is_writable
+    assert ops_folder("ops/deeper", OURS).is_writable
+
+
 def test_built_ops_are_those_with_a_library(tmp_path: Path) -> None:
     (op(tmp_path, "cpu_adam") / "cpu_adam.so").touch()
     op(tmp_path, "fused_adam")

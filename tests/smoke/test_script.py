@@ -100,7 +100,7 @@ for _ in range(2):
 STUBBORN = (
     MODEL
     + """
-engine = engine_of(0)
+engine = engine_of(2)
 for _ in range(10_000):
     try:
         engine(torch.randn(2, 16)).backward()
@@ -365,6 +365,13 @@ def test_losses_may_differ_where_the_data_does() -> None:
 def test_a_script_without_a_step_fails() -> None:
     ended = Heard(seen={"phase": "step", "ended_early": True}, finished=True)
     assert judge([ended], mode="real", world=1, same_batch=False).failure == "standstill"
+
+
+def test_a_lock_from_before_the_run_is_named() -> None:
+    waiting = Heard(seen={"phase": "initialize", "old_lock": "/ops/cpu_adam/lock"}, in_time=False)
+    seen = judge([waiting], mode="real", world=1, same_batch=False)
+    assert seen.failure == "hang"
+    assert any("/ops/cpu_adam/lock was there before" in note for note in seen.notes)
 
 
 def test_rank_0_speaks_for_ranks_that_ended_well() -> None:

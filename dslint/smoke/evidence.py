@@ -1,0 +1,129 @@
+"""What a rule claims of its examples, held against what real DeepSpeed did with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dslint.smoke.trial import PHASES
+from dslint.smoke.verdict import Verdict
+
+Effect = Mapping[str, Any]
+"""The `effect` of a rule file."""
+
+QUIET = ("ignored", "wrong-result", "slow", "memory", "advice")
+"""Effects of a config that trains; what is wrong with it must show in what the engine tells."""
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What the sides of an example came to.
+
+    Attributes:
+        bad: the verdict on the side that breaks the rule.
+        good: the verdict on the side that keeps it.
+        without: gives the verdict on the bad side without the entry that the finding points at; None where the
+            finding points at no entry.
+    """
+
+    bad: Verdict
+    good: Verdict
+    without: Callable[[], Verdict | None]
+
+
+def complaints(effect: Effect, tried: Tried) -> list[str]:
+    """Where the trials contradict the effect that a rule claims, or don't show it."""
+    return [*_about_the_bad(effect, tried), *_about_the_good(effect, tried.good), *_unshown(effect, tried)]
+
+
+def _about_the_bad(effect: Effect, tried: Tried) -> Iterator[str]:
+    bad, name, latest = tried.bad, effect.get("raises"), effect.get("during", "done")
+    if name is None:
+        if not bad.trained:
+            yield f"the bad example should train, but fails: {told(bad)}"
+    elif bad.trained:
+        yield f"the bad example should raise {name}, but trains"
+    elif not bad.raised(name):
+        yield f"the bad example should raise {name}, but fails otherwise: {told(bad)}"
+    elif PHASES.index(bad.phase) > PHASES.index(latest):
+        yield f"the bad example should fail during {latest} at the latest: {told(bad)}"
+
+
+def _about_the_good(effect: Effect, good: Verdict) -> Iterator[str]:
+    if not good.trained:
+        yield f"the good example fails: {told(good)}"
+    elif effect.get("saves-nothing") and not good.seen.get("saved"):
+        yield "the good example saves nothing either"
+
+
+def _unshown(effect: Effect, tried: Tried) -> Iterator[str]:
+    if not tried.bad.trained or not tried.good.trained:
+        return
+    if effect.get("saves-nothing") and tried.bad.seen.get("saved") is not False:
+        yield "the bad example does save"
+    if effect.get("warns") and not _warned_more(tried):
+        yield "DeepSpeed warns of nothing in the bad example that it doesn't warn of in the good one"
+    for name, value in effect.get("shows", {}).items():
+        yield from _not_shown(name, value, tried)
+    if any(effect.get(name) for name in QUIET) and "shows" not in effect and not _makes_no_difference(tried):
+        yield "nothing shows the effect: " + _difference(tried)
+
+
+def _warned_more(tried: Tried) -> list[str]:
+    known = set(tried.good.seen.get("warned", ()))
+    return [text for text in tried.bad.seen.get("warned", ()) if text not in known]
+
+
+def _not_shown(name: str, value: Any, tried: Tried) -> Iterator[str]:
+    bad, good = (side.seen.get("settings", {}).get(name, side.seen.get(name)) for side in (tried.bad, tried.good))
+    if bad != value:
+        yield f"the bad example should show {name} as {value}, but shows {bad}"
+    if good == value:
+        yield f"the good example shows {name} as {value} too"
+
+
+def _makes_no_difference(tried: Tried) -> bool:
+    """Whether DeepSpeed takes the same settings from the bad example with and without the entry."""
+    without = tried.without()
+    return without is not None and without.trained and not differences(tried.bad, without)
+
+
+def _difference(tried: Tried) -> str:
+    without = tried.without()
+    if without is None:
+        return "the finding points at no entry that could be left out"
+    if not without.trained:
+        return f"without the entry it fails: {told(without)}"
+    return f"with and without the entry differ {', '.join(differences(tried.bad, without)[:5])}"
+
+
+def differences(one: Verdict, other: Verdict) -> list[str]:
+    """Names of the settings that two engines took differently."""
+    left, right = (
+        {**verdict.seen.get("settings", {}), "rates": verdict.seen.get("rates")} for verdict in (one, other)
+    )
+    return [name for name in sorted({*left, *right}) if left.get(name) != right.get(name)]
+
+
+def shown(effect: Effect, tried: Tried) -> str:
+    """What was seen, in a few words for a table."""
+    bad = tried.bad
+    if not bad.trained:
+        return f"{bad.exception} in {bad.phase}"
+    if effect.get("saves-nothing"):
+        return "trains; save_16bit_model writes nothing"
+    if "shows" in effect:
+        return "trains; " + ", ".join(f"{_short(name)} is {value}" for name, value in effect["shows"].items())
+    if effect.get("warns"):
+        return "trains; DeepSpeed warns"
+    return "trains; with and without the entry all settings are the same"
+
+
+def _short(name: str) -> str:
+    return name.removeprefix("config.")
+
+
+def told(verdict: Verdict) -> str:
+    """A failure in a line."""
+    return f"{verdict.exception} during {verdict.phase}: {verdict.message[:500]}"

@@ -1,0 +1,163 @@
+"""Proofs: the examples of the rules on real DeepSpeed."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any
+
+from dslint.documents.document import Document, NodePath
+from dslint.lint import facts_of
+from dslint.rulebook.cases import Case, Example, examples, run_of
+from dslint.rulebook.judge import judge as judge_run
+from dslint.rulebook.loader import RuleFile
+from dslint.runs.gpus import find_gpu
+from dslint.runs.unknown import Unknown
+from dslint.smoke.client import SmokeServer
+from dslint.smoke.evidence import Effect, Tried, complaints, shown
+from dslint.smoke.trial import Trial
+from dslint.smoke.verdict import Verdict, judge
+
+RANKS = 8
+"""Ranks of an example that does not say."""
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What came of one example of a rule.
+
+    Attributes:
+        code: the rule.
+        example: the example's name.
+        shown: what was seen, in a few words; empty if it was not run.
+        not_run: why it was not run; empty if it was.
+        complaints: where what was seen contradicts the claim.
+        peak_memory: the most bytes that either side held on the GPU; None without one.
+    """
+
+    code: str
+    example: str
+    shown: str
+    not_run: str
+    complaints: tuple[str, ...]
+    peak_memory: int | None
+
+    @property
+    def holds(self) -> bool:
+        """Whether it was run and nothing contradicts the claim."""
+        return not self.not_run and not self.complaints
+
+
+class Prover:
+    """Runs examples on a server; the same trial is run once only."""
+
+    def __init__(self, server: SmokeServer) -> None:
+        self.server = server
+        self.has_gpu = server.hello["device"] == "cuda"
+        self._known: dict[Trial, Verdict] = {}
+
+    def prove(self, files: Iterable[RuleFile]) -> Iterator[Proof]:
+        """The proofs of all examples of the rules."""
+        for file in files:
+            for example in examples(file.text):
+                yield self.prove_example(file, example)
+
+    def prove_example(self, file: RuleFile, example: Example) -> Proof:
+        """The proof of one example."""
+        effect: Effect = file.text.data["effect"]
+        reason = self._cannot_run(file, example)
+        if reason:
+            return Proof(file.rule.code, example.name, "", reason, (), None)
+        tried = Tried(
+            bad=self.verdict(trial_of(example.bad, has_gpu=self.has_gpu)),
+            good=self.verdict(trial_of(example.good, has_gpu=self.has_gpu)),
+            without=lambda: self._without_the_entry(file, example),
+        )
+        peaks = [*tried.bad.peak_memory, *tried.good.peak_memory]
+        return Proof(
+            code=file.rule.code,
+            example=example.name,
+            shown=shown(effect, tried),
+            not_run="",
+            complaints=tuple(complaints(effect, tried)),
+            peak_memory=max(peaks, default=None),
+        )
+
+    def verdict(self, trial: Trial) -> Verdict:
+        """What DeepSpeed does with a trial."""
+        key = dataclasses.replace(trial, arguments=_Hashable(trial.arguments))
+        if key not in self._known:
+            self._known[key] = judge([self.server.run(trial)], mode="simulated", world=trial.ranks)
+        return self._known[key]
+
+    def _cannot_run(self, file: RuleFile, example: Example) -> str:
+        proof = file.text.data.get("proof", {})
+        if "not-run" in proof:
+            return str(proof["not-run"])
+        if proof.get("needs") == "gpu" and not self.has_gpu:
+            return "needs a GPU"
+        installed = version("deepspeed")
+        for side in (example.bad, example.good):
+            if side.get("deepspeed", installed) != installed:
+                return f"about DeepSpeed {side['deepspeed']}"
+        return ""
+
+    def _without_the_entry(self, file: RuleFile, example: Example) -> Verdict | None:
+        text = without_entries(file, example.bad)
+        if text is None:
+            return None
+        return self.verdict(dataclasses.replace(trial_of(example.bad, has_gpu=self.has_gpu), config=text))
+
+
+class _Hashable(dict[str, Any]):
+    """Arguments that can be part of a key."""
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(json.dumps(self, sort_keys=True, default=str))
+
+
+def trial_of(case: Case, *, has_gpu: bool) -> Trial:
+    """The trial that a side of an example describes.
+
+    A CPU answers like a GPU with fp16 and bf16; a GPU answers for itself, unless the example names another.
+    """
+    run = run_of(case)
+    gpu = find_gpu(case["gpu"]) if "gpu" in case else None
+    otherwise = None if has_gpu else True
+    loader = facts_of(run).loader
+    has_config = "accelerate" not in case or "config" in case or "text" in case
+    return Trial(
+        config=run.config.source.data.decode("utf-8", errors="surrogateescape") if has_config else None,
+        accelerate=case.get("accelerate"),
+        gpus=case.get("gpus", RANKS),
+        nodes=case.get("nodes", 1),
+        loader="deepspeed" if isinstance(loader, Unknown) else loader,
+        fp16=gpu.fp16 if gpu else otherwise,
+        bf16=gpu.bf16 if gpu else otherwise,
+        missing=tuple(name for name, state in case.get("packages", {}).items() if state == "missing"),
+        detailed=True,
+    )
+
+
+def without_entries(file: RuleFile, case: Case) -> str | None:
+    """The config of a case without the entries that the rule's findings point at; None if they point at none."""
+    run = run_of(case)
+    findings = judge_run(facts_of(run), [file.rule]).findings
+    starts = {finding.location.span.start for finding in findings}
+    paths = [path for path, span in run.config.keys.items() if span.start in starts]
+    if not paths:
+        return None
+    return json.dumps(_pruned(run.config, paths))
+
+
+def _pruned(document: Document, paths: Iterable[NodePath]) -> Any:
+    value = json.loads(json.dumps(document.value))
+    for *above, last in paths:
+        section = value
+        for step in above:
+            section = section[step]
+        section.pop(last, None)
+    return value
