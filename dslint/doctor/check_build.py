@@ -179,8 +179,8 @@ def mismatched_cuda(env: Environment) -> Iterator[Trouble]:
     """The toolkit's CUDA release differs from torch's by more than DeepSpeed tolerates.
 
     assert_no_cuda_mismatch in deepspeed/ops/op_builder/builder.py is called for the answer. It is a
-    CUDAMismatchException wherever ops are built with the package (DS_BUILD_OPS), and up to 0.10.3 at the first
-    use of an op too (OpBuilder.jit_load); later releases then build without asking.
+    CUDAMismatchException wherever ops are built with the package (DS_BUILD_OPS). In 0.10.3 OpBuilder.jit_load
+    calls it at the first use of an op too; in 0.12.6 and the later ones looked at it builds without asking.
     """
     if env.deepspeed is None or env.deepspeed.cuda_mismatch is None or env.torch is None:
         return

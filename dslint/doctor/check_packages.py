@@ -83,7 +83,7 @@ def unmet_requirements(env: Environment) -> Iterator[Trouble]:
     """DeepSpeed demands a package that is missing or too old: pydantic, hjson, torch, ...
 
     The demands are those of the installed release itself (its metadata, "Requires-Dist"): torch>=2.0.0 since
-    0.19.1, pydantic>=2.0.0 since 0.15, pydantic<2.0.0 up to 0.11.1.
+    0.19.1, pydantic>=2.0.0 in 0.15.4, pydantic<2.0.0 up to 0.11.1.
     """
     for demand in env.python.requirements:
         if demand.owner != "deepspeed" or not _is_unmet(env, demand):
@@ -123,8 +123,7 @@ def satisfies(version: str, spec: str) -> bool | None:
 def numpy_without_torch(env: Environment) -> Iterator[Trouble]:
     """Torch was built for another NumPy.
 
-    The probe hands a tensor to NumPy; a torch that was built with NumPy 1 raises "Numpy is not available" under
-    NumPy 2 (torch/csrc/utils/tensor_numpy.cpp).
+    The probe hands a tensor to NumPy (torch.Tensor.numpy) and tells what torch raises; no such pair was tried.
     """
     if env.torch is not None and env.torch.numpy_error is not None:
         yield Trouble(

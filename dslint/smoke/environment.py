@@ -33,7 +33,7 @@ def training_environment(python: str, device: str) -> dict[str, str]:
         "PYTHONPATH": _joined(home_of_dslint(), os.environ.get("PYTHONPATH", "")),
     }
     if device == "cpu":
-        set_here |= {"DS_ACCELERATOR": "cpu", "CUDA_VISIBLE_DEVICES": "", "ACCELERATE_USE_CPU": "true"}
+        set_here |= {"DS_ACCELERATOR": "cpu", "CUDA_VISIBLE_DEVICES": ""}
     return {**defaults, **os.environ, **set_here}
 
 

@@ -16,6 +16,10 @@ QUIET = ("ignored", "wrong-result", "slow", "memory", "advice")
 """Effects of a config that trains; what is wrong with it must show in what the engine tells."""
 
 
+NOT_DEEPSPEED = "NotDeepSpeedError"
+"""What a trial raises where Accelerate would start the run without DeepSpeed."""
+
+
 @dataclass(frozen=True)
 class Tried:
     """What the sides of an example came to.
@@ -23,12 +27,13 @@ class Tried:
     Attributes:
         bad: the verdict on the side that breaks the rule.
         good: the verdict on the side that keeps it.
-        without: gives the verdict on the bad side without the entry that the finding points at; None where the
-            finding points at no entry.
+        entries: names of the entries of the bad side that are said to have no effect.
+        without: gives the verdict on the bad side without them; None if there are none.
     """
 
     bad: Verdict
     good: Verdict
+    entries: tuple[str, ...]
     without: Callable[[], Verdict | None]
 
 
@@ -38,7 +43,8 @@ def complaints(effect: Effect, tried: Tried) -> list[str]:
 
 
 def _about_the_bad(effect: Effect, tried: Tried) -> Iterator[str]:
-    bad, name, latest = tried.bad, effect.get("raises"), effect.get("during", "done")
+    bad, latest = tried.bad, effect.get("during", "done")
+    name = NOT_DEEPSPEED if effect.get("not-deepspeed") else effect.get("raises")
     if name is None:
         if not bad.trained:
             yield f"the bad example should train, but fails: {told(bad)}"
@@ -76,7 +82,7 @@ def _warned_more(tried: Tried) -> list[str]:
 
 
 def _not_shown(name: str, value: Any, tried: Tried) -> Iterator[str]:
-    bad, good = (side.seen.get("settings", {}).get(name, side.seen.get(name)) for side in (tried.bad, tried.good))
+    bad, good = (_behaviour(side).get(name) for side in (tried.bad, tried.good))
     if bad != value:
         yield f"the bad example should show {name} as {value}, but shows {bad}"
     if good == value:
@@ -84,9 +90,9 @@ def _not_shown(name: str, value: Any, tried: Tried) -> Iterator[str]:
 
 
 def _makes_no_difference(tried: Tried) -> bool:
-    """Whether DeepSpeed takes the same settings from the bad example with and without the entry."""
+    """Whether DeepSpeed trains the bad example in the same way with and without the entry."""
     without = tried.without()
-    return without is not None and without.trained and not differences(tried.bad, without)
+    return without is not None and without.trained and not _differences(tried, without)
 
 
 def _difference(tried: Tried) -> str:
@@ -95,20 +101,33 @@ def _difference(tried: Tried) -> str:
         return "the finding points at no entry that could be left out"
     if not without.trained:
         return f"without the entry it fails: {told(without)}"
-    return f"with and without the entry differ {', '.join(differences(tried.bad, without)[:5])}"
+    return f"with and without the entry differ {', '.join(_differences(tried, without)[:5])}"
 
 
-def differences(one: Verdict, other: Verdict) -> list[str]:
-    """Names of the settings that two engines took differently."""
-    left, right = (
-        {**verdict.seen.get("settings", {}), "rates": verdict.seen.get("rates")} for verdict in (one, other)
-    )
-    return [name for name in sorted({*left, *right}) if left.get(name) != right.get(name)]
+def _differences(tried: Tried, without: Verdict) -> list[str]:
+    """What differs between two trainings, beside the entry itself where the parsed config echoes it."""
+    left, right = (_behaviour(verdict) for verdict in (tried.bad, without))
+    names = [name for name in sorted({*left, *right}) if left.get(name) != right.get(name)]
+    return [
+        name
+        for name in names
+        if not (name.startswith("config.") and any(entry in name for entry in tried.entries))
+    ]
+
+
+BEHAVIOUR = ("losses", "rates", "norm", "moved", "skipped", "saved", "loss_scale")
+"""What of a training must not change where an entry is ignored, beside the settings."""
+
+
+def _behaviour(verdict: Verdict) -> dict[str, Any]:
+    return {**verdict.seen.get("settings", {}), **{name: verdict.seen.get(name) for name in BEHAVIOUR}}
 
 
 def shown(effect: Effect, tried: Tried) -> str:
     """What was seen, in a few words for a table."""
     bad = tried.bad
+    if effect.get("not-deepspeed"):
+        return "Accelerate starts the run without DeepSpeed"
     if not bad.trained:
         return f"{bad.exception} in {bad.phase}"
     if effect.get("saves-nothing"):
@@ -117,7 +136,7 @@ def shown(effect: Effect, tried: Tried) -> str:
         return "trains; " + ", ".join(f"{_short(name)} is {value}" for name, value in effect["shows"].items())
     if effect.get("warns"):
         return "trains; DeepSpeed warns"
-    return "trains; with and without the entry all settings are the same"
+    return "trains the same with and without the entry"
 
 
 def _short(name: str) -> str:

@@ -44,10 +44,15 @@ def agreeing_arguments(config: Mapping[str, Any], ranks: int, *, bf16: bool = Tr
     return {
         **_batch_arguments(config, ranks),
         **_optimizer_arguments(config),
-        "warmup_steps": _whole(config, "scheduler.params.warmup_num_steps", at_least=0, default=1),
+        "warmup_steps": _whole(config, "scheduler.params.warmup_num_steps", at_least=0, default=_warmup(config)),
         "max_steps": _whole(config, "scheduler.params.total_num_steps", at_least=1, default=TRAINING_STEPS),
         **_precision_arguments(config, bf16),
     }
+
+
+def _warmup(config: Mapping[str, Any]) -> int:
+    """The shortest warm-up: none by the Trainer's own schedule, which would begin with a learning rate of 0."""
+    return 1 if "scheduler" in config else 0
 
 
 def _batch_arguments(config: Mapping[str, Any], ranks: int) -> dict[str, Any]:
@@ -56,9 +61,7 @@ def _batch_arguments(config: Mapping[str, Any], ranks: int) -> dict[str, Any]:
     micro = _whole(config, "train_micro_batch_size_per_gpu")
     steps = _whole(config, "gradient_accumulation_steps")
     if steps is None and _value(config, "gradient_accumulation_steps") is None:
-        steps = (
-            1  # what Accelerate puts where the key is absent (accelerate/utils/dataclasses.py, DeepSpeedPlugin)
-        )
+        steps = 1  # Accelerate's value for an absent key (accelerate/utils/dataclasses.py, DeepSpeedPlugin)
     if micro is None:
         micro = _share(total, ranks * (steps or 1))
     if steps is None:

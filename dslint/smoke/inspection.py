@@ -41,6 +41,7 @@ def engine_facts(engine: Any) -> dict[str, Any]:
         "batch": [int(size) for size in batch],
         "zero_stage": int(engine.zero_optimization_stage()),
         "optimizer": type(engine.basic_optimizer).__name__,
+        "wrapper": type(engine.optimizer).__name__,
         "dtype": str(next(engine.module.parameters()).dtype).removeprefix("torch."),
         "scheduler": None if scheduler is None else type(scheduler).__name__,
         "clipping": plain(engine.gradient_clipping()),
@@ -86,7 +87,8 @@ def plain(value: Any) -> Any:
         return plain(value.model_dump())
     if vars_of_its_own(value):
         return plain({name: item for name, item in vars(value).items() if not callable(item)})
-    return type(value).__name__ if type(value).__repr__ is object.__repr__ else str(value)
+    has_address = getattr(type(value), "__repr__", None) == object.__repr__
+    return type(value).__name__ if has_address else str(value)
 
 
 def vars_of_its_own(value: Any) -> bool:
@@ -125,6 +127,13 @@ def differ(before: list[torch.Tensor] | None, after: list[torch.Tensor] | None) 
     if before is None or after is None or len(before) != len(after):
         return None
     return any(not torch.equal(old.cpu(), new.cpu()) for old, new in zip(before, after, strict=True))
+
+
+def norm(tensors: list[torch.Tensor] | None) -> float | None:
+    """The Euclidean norm of all elements, to six digits; None if they can't be seen."""
+    if tensors is None:
+        return None
+    return float(f"{math.sqrt(sum(float(each.double().square().sum()) for each in tensors)):.6g}")
 
 
 def compare_weights(file: Path, shapes: Shapes) -> dict[str, Any]:

@@ -53,32 +53,44 @@ class TinyTransformer(torch.nn.Module):
     train and save where a real one can't.
     """
 
-    def __init__(self, threshold: int = THRESHOLD) -> None:
+    def __init__(self, threshold: int = THRESHOLD, *, floats: bool = False) -> None:
         super().__init__()
         inner = min(max(threshold // HIDDEN + HIDDEN, 4 * HIDDEN), LARGEST // HIDDEN)
         self.config = SimpleNamespace(hidden_size=HIDDEN, model_type="tiny", is_encoder_decoder=False)
-        self.words = torch.nn.Embedding(WORDS, HIDDEN)
+        self.words = torch.nn.Linear(WORDS, HIDDEN) if floats else torch.nn.Embedding(WORDS, HIDDEN)
         self.positions = torch.nn.Embedding(LENGTH, HIDDEN)
         self.blocks = torch.nn.ModuleList(Block(inner) for _ in range(BLOCKS))
         self.norm = torch.nn.LayerNorm(HIDDEN)
         self.head = torch.nn.Linear(HIDDEN, WORDS, bias=False)
 
     def forward(self, tokens: torch.Tensor, **_: Any) -> torch.Tensor:
-        """The loss of predicting each next token of `tokens`, shape (batch, LENGTH)."""
+        """The loss of predicting each next token of `tokens`.
+
+        Their shape is (batch, LENGTH), or (batch, LENGTH, WORDS) where they come as floats.
+        """
         stream = self.words(tokens) + self.positions.weight
         for block in self.blocks:
             stream = block(stream)
         scores = self.head(self.norm(stream))[:, :-1].float()
-        return torch.nn.functional.cross_entropy(scores.flatten(0, 1), tokens[:, 1:].flatten())
+        targets = tokens.argmax(-1) if tokens.is_floating_point() else tokens
+        return torch.nn.functional.cross_entropy(scores.flatten(0, 1), targets[:, 1:].flatten())
 
 
-def tiny_model(threshold: int = THRESHOLD) -> TinyTransformer:
-    """The same model on every rank and at every call."""
+def tiny_model(threshold: int = THRESHOLD, *, floats: bool = False) -> TinyTransformer:
+    """The same model on every rank and at every call; `floats` for one whose batches are floats."""
     torch.manual_seed(0)
-    return TinyTransformer(threshold)
+    return TinyTransformer(threshold, floats=floats)
 
 
-def batch(size: int, device: Any, seed: int) -> torch.Tensor:
-    """`size` sequences of tokens, shape (size, LENGTH); the same on every rank for the same seed."""
+def batch(size: int, engine: Any, seed: int) -> torch.Tensor:
+    """`size` sequences of tokens, shape (size, LENGTH); the same on every rank for the same seed.
+
+    A model that takes floats gets them in its own type, one element of WORDS a token, as shape
+    (size, LENGTH, WORDS).
+    """
     source = torch.Generator().manual_seed(seed)
-    return torch.randint(0, WORDS, (size, LENGTH), generator=source).to(device)
+    tokens = torch.randint(0, WORDS, (size, LENGTH), generator=source).to(engine.device)
+    if isinstance(engine.module.words, torch.nn.Linear):
+        weight = engine.module.words.weight
+        return torch.nn.functional.one_hot(tokens, WORDS).to(weight.dtype)
+    return tokens

@@ -74,7 +74,8 @@ class Prover:
         tried = Tried(
             bad=self.verdict(trial_of(example.bad, has_gpu=self.has_gpu)),
             good=self.verdict(trial_of(example.good, has_gpu=self.has_gpu)),
-            without=lambda: self._without_the_entry(file, example),
+            entries=tuple(str(path[-1]) for path in idle_entries(file, example.bad)),
+            without=lambda: self._without_the_entries(file, example),
         )
         peaks = [*tried.bad.peak_memory, *tried.good.peak_memory]
         return Proof(
@@ -105,11 +106,9 @@ class Prover:
                 return f"about DeepSpeed {side['deepspeed']}"
         return ""
 
-    def _without_the_entry(self, file: RuleFile, example: Example) -> Verdict | None:
-        text = without_entries(file, example.bad)
-        if text is None:
-            return None
-        return self.verdict(dataclasses.replace(trial_of(example.bad, has_gpu=self.has_gpu), config=text))
+    def _without_the_entries(self, file: RuleFile, example: Example) -> Verdict | None:
+        trial = without_entries(trial_of(example.bad, has_gpu=self.has_gpu), file, example.bad)
+        return None if trial is None else self.verdict(trial)
 
 
 class _Hashable(dict[str, Any]):
@@ -139,18 +138,38 @@ def trial_of(case: Case, *, has_gpu: bool) -> Trial:
         bf16=gpu.bf16 if gpu else otherwise,
         missing=tuple(name for name, state in case.get("packages", {}).items() if state == "missing"),
         detailed=True,
+        floats=case.get("inputs") == "floats",
     )
 
 
-def without_entries(file: RuleFile, case: Case) -> str | None:
-    """The config of a case without the entries that the rule's findings point at; None if they point at none."""
-    run = run_of(case)
-    findings = judge_run(facts_of(run), [file.rule]).findings
-    starts = {finding.location.span.start for finding in findings}
-    paths = [path for path, span in run.config.keys.items() if span.start in starts]
+def without_entries(trial: Trial, file: RuleFile, case: Case) -> Trial | None:
+    """The trial of a case without the entries that are said to have no effect; None if there are none."""
+    document, paths = _idle(file, case)
     if not paths:
         return None
-    return json.dumps(_pruned(run.config, paths))
+    pruned = json.dumps(_pruned(document, paths))  # which is YAML too
+    if document.source.path.endswith(".yaml"):
+        return dataclasses.replace(trial, accelerate=pruned)
+    return dataclasses.replace(trial, config=pruned)
+
+
+def idle_entries(file: RuleFile, case: Case) -> list[NodePath]:
+    """The entries of a case that are said to have no effect: the effect's own, or where the findings stand."""
+    return _idle(file, case)[1]
+
+
+def _idle(file: RuleFile, case: Case) -> tuple[Document, list[NodePath]]:
+    run = run_of(case)
+    named = file.text.data["effect"].get("ignored")
+    if isinstance(named, str):
+        path = tuple(named.split("."))
+        return run.config, [path] if path in run.config.keys else []
+    findings = judge_run(facts_of(run), [file.rule]).findings
+    document = run.config
+    if run.accelerate is not None and any(one.location.source is run.accelerate.source for one in findings):
+        document = run.accelerate
+    starts = {one.location.span.start for one in findings if one.location.source is document.source}
+    return document, [path for path, span in document.keys.items() if span.start in starts]
 
 
 def _pruned(document: Document, paths: Iterable[NodePath]) -> Any:

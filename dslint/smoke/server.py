@@ -7,6 +7,7 @@ first `hello`, then for each trial any number of `progress` and one `heard`.
 from __future__ import annotations
 
 import functools
+import gc
 import importlib
 import importlib.util
 import json
@@ -77,6 +78,8 @@ def _ready(ops: list[str], answer: Answer) -> dict[str, Any]:
     importlib.import_module("dslint.smoke.training")
     import torch
 
+    gc.collect()
+    gc.freeze()  # what a trial collects is its own; going through all of torch each time would cost 0.3 s
     cuda = torch.cuda.is_available()
     if cuda:
         _name_architecture()

@@ -72,7 +72,7 @@ def run(trial: Trial, reporter: Reporter) -> None:
 def _phases(trial: Trial, reporter: Reporter, watch: Watch) -> None:
     reporter.enter("read")
     config = _write_files(trial)
-    model = tiny_model(_threshold(config))
+    model = tiny_model(_threshold(config), floats=trial.floats)
     shapes = inspection.shapes_of(model)
     engine = _initialize(trial, config, model, watch)
     reporter.enter("step")
@@ -83,7 +83,7 @@ def _phases(trial: Trial, reporter: Reporter, watch: Watch) -> None:
     reporter.enter("save")
     _save_weights(engine, shapes, reporter)
     if trial.thorough:
-        _save_and_load(engine, reporter)
+        _save_and_load(engine, reporter, peers=_absent_peers(trial))
     reporter.enter("done")
 
 
@@ -125,14 +125,17 @@ def _initialize(trial: Trial, config: Mapping[str, Any], model: torch.nn.Module,
     if trial.accelerate is not None:
         from dslint.smoke import accelerate_config
 
+        named = None if trial.config is None else CONFIG
+        settings = accelerate_config.launch_settings(ACCELERATE, named, trial.ranks)
         watch.reporter.enter("fill")
-        return accelerate_config.initialize(ACCELERATE, None if trial.config is None else CONFIG, model)
+        return accelerate_config.prepare(settings, model)
     if trial.loader == "hf":
         from dslint.smoke import hugging_face
 
         strict = json.loads(str(trial.config))
         watch.reporter.enter("fill")
-        arguments = {**hugging_face.agreeing_arguments(strict, trial.ranks), **trial.arguments}
+        agreeing = hugging_face.agreeing_arguments(strict, trial.ranks, bf16=trial.bf16 is not False)
+        arguments = {**agreeing, **trial.arguments}
         return hugging_face.initialize(CONFIG, model, arguments)
     return _initialize_by_deepspeed(config, model, watch)
 
@@ -172,7 +175,9 @@ def train(engine: Any, steps: int, reporter: Reporter) -> None:
         rates.append(_rate(engine))
         losses.append(step(engine, len(losses)))
         reporter.tell(losses=losses, rates=rates, steps=int(engine.global_steps), skipped=_skipped(engine))
-    moved = inspection.differ(before, inspection.masters(engine))
+    after = inspection.masters(engine)
+    reporter.tell(norm=inspection.norm(after))
+    moved = inspection.differ(before, after)
     reporter.tell(moved=moved, loss_scale=_loss_scale(engine))
 
 
@@ -182,7 +187,7 @@ def step(engine: Any, number: int) -> Any:
     cycle = max(int(engine.gradient_accumulation_steps()), 1)
     losses = []
     for micro in range(cycle):
-        loss = engine(batch(size, engine.device, seed=number * cycle + micro))
+        loss = engine(batch(size, engine, seed=number * cycle + micro))
         engine.backward(loss)
         engine.step()
         losses.append(float(loss.detach()))
@@ -220,9 +225,25 @@ def _save_weights(engine: Any, shapes: inspection.Shapes, reporter: Reporter) ->
         reporter.tell(weights=inspection.compare_weights(file, shapes))
 
 
-def _save_and_load(engine: Any, reporter: Reporter) -> None:
+def _absent_peers(trial: Trial) -> range:
+    """The ranks of a simulated group that are not there to save their parts."""
+    simulated = torch.distributed.get_backend() == "fake"
+    return range(1, trial.ranks) if simulated else range(0)
+
+
+def _stand_in(peers: range) -> None:
+    """Let rank 0's parts stand for those of ranks that are not there: some settings load the parts of all."""
+    for part in Path(CHECKPOINT, TAG).glob("*zero_pp_rank_0_*"):
+        for rank in peers:
+            other = part.with_name(part.name.replace("zero_pp_rank_0_", f"zero_pp_rank_{rank}_"))
+            if not other.exists():
+                os.link(part, other)
+
+
+def _save_and_load(engine: Any, reporter: Reporter, peers: range) -> None:
     """Save a checkpoint, step away from it, load it back, compare, and step once more."""
     engine.save_checkpoint(CHECKPOINT, tag=TAG)
+    _stand_in(peers)
     steps, parameters = int(engine.global_steps), inspection.local_parameters(engine)
     step(engine, steps)
     reporter.enter("load")

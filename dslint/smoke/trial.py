@@ -29,6 +29,7 @@ class Trial:
         detailed: whether to tell every setting that DeepSpeed took from the config.
         arguments: TrainingArguments for the loader "hf" that shall not agree with the config.
         missing: packages that shall seem not to be installed.
+        floats: whether the model's batches are floats, in its own type, and not tokens.
     """
 
     config: str | None
@@ -44,6 +45,7 @@ class Trial:
     detailed: bool = False
     arguments: Mapping[str, Any] = field(default_factory=dict)
     missing: tuple[str, ...] = ()
+    floats: bool = False
 
     @property
     def ranks(self) -> int:

@@ -45,6 +45,8 @@ class Watch:
         def parsed(config: Any, *args: Any, **kwargs: Any) -> None:
             if self.config is None:
                 self.reporter.enter("parse")
+            if self.redirect:
+                self._keep_inside(args[0] if args else kwargs.get("config"))
             parse(config, *args, **kwargs)
             if self.config is None:
                 self.config = config
@@ -58,8 +60,6 @@ class Watch:
         def loaded(*args: Any, **kwargs: Any) -> Any:
             value = load(*args, **kwargs)
             self.reporter.enter("parse")
-            if self.redirect:
-                self._keep_inside(value)
             return value
 
         deepspeed.load_ds_config = loaded
