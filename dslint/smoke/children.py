@@ -18,9 +18,6 @@ from dslint.smoke.reporting import Reporter, output_file, stack_file
 POLL = 0.005
 """Seconds between two looks at a child."""
 
-FLOOD = 256 * 2**20
-"""Bytes of output at which a trial is ended, before it fills the disk."""
-
 _SET_PARENT_DEATH_SIGNAL, _SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
 
 
@@ -59,8 +56,8 @@ def run_forked(
         _live_as_child(work, folder, parent)
     listener = Listener(folder, ranks=1, timeout=timeout, progress=progress)
     try:
-        in_time = _wait(pid, listener, folder, wanted)
-        if not in_time:
+        in_time = _wait(pid, listener, wanted)
+        if not in_time and not listener.flooded:
             ask_for_stacks([pid])
     finally:
         status = end_group(pid)
@@ -120,16 +117,15 @@ def redirect_output(path: Path) -> None:
         os.dup2(source, target)
 
 
-def _wait(pid: int, listener: Listener, folder: Path, wanted: Callable[[], bool]) -> bool:
+def _wait(pid: int, listener: Listener, wanted: Callable[[], bool]) -> bool:
     """Wait until the child finished or died (True), or has to be ended (False)."""
-    output = output_file(folder, 0)
     while True:
         listener.listen()
         if listener.finished or os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
             return True
         if not wanted():
             raise ServerClosedError
-        if listener.out_of_time or (output.exists() and output.stat().st_size > FLOOD):
+        if listener.out_of_time or listener.flooded:
             return False
         time.sleep(POLL)
 

@@ -43,6 +43,7 @@ class SmokeServer:
         ops: Sequence[str] = (),
         progress: Progress | None = None,
         start_timeout: float = 1800,
+        program: str = "dslint.smoke.server",
     ) -> None:
         self.hello: Mapping[str, Any] = {}
         self._python = python
@@ -50,6 +51,7 @@ class SmokeServer:
         self._ops = ops
         self._progress = progress
         self._start_timeout = start_timeout  # ops may have to be built
+        self._program = program
         self._folder = ""
         self._mark = new_mark()
         self._log: IO[bytes] | None = None
@@ -74,11 +76,11 @@ class SmokeServer:
         self._log = Path(self._folder, "server.log").open("w+b")  # noqa: SIM115 - lives as long as the server
         try:
             self._process = subprocess.Popen(
-                [self._python, "-m", "dslint.smoke.server", self._folder, *self._ops],
+                [self._python, "-m", self._program, self._folder, *self._ops],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._log,
-                env={**training_environment(self._python, self._device), MARK: self._mark},
+                env={**training_environment(self._python, self._device, self._folder), MARK: self._mark},
                 cwd=self._folder,
                 start_new_session=True,  # Ctrl-C goes to this process alone, which ends the server in order
             )

@@ -10,7 +10,7 @@ class SmokeError(Exception):
     """Smoke can't do its job here; the message says why and what to do."""
 
 
-def training_environment(python: str, device: str) -> dict[str, str]:
+def training_environment(python: str, device: str, folder: str) -> dict[str, str]:
     """The environment for a process that runs dslint's own trials.
 
     What the caller has set wins, but for the paths to ninja and to dslint, and for what keeps it on the CPU.
@@ -18,6 +18,7 @@ def training_environment(python: str, device: str) -> dict[str, str]:
     Args:
         python: the interpreter that will run.
         device: "cpu" to leave GPUs alone, otherwise "cuda" or "auto".
+        folder: where temporary files go, so that they vanish with it.
     """
     defaults = {
         "PYTORCH_NVML_BASED_CUDA_CHECK": "1",  # asking for CUDA must not start it before a fork
@@ -28,6 +29,7 @@ def training_environment(python: str, device: str) -> dict[str, str]:
         "TOKENIZERS_PARALLELISM": "false",
     }
     set_here = {
+        "TMPDIR": folder,
         # DeepSpeed runs ninja by its name (torch/utils/cpp_extension.py), which lies beside the interpreter.
         "PATH": _joined(str(Path(python).parent), os.environ.get("PATH", os.defpath)),
         "PYTHONPATH": _joined(home_of_dslint(), os.environ.get("PYTHONPATH", "")),

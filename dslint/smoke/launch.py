@@ -38,7 +38,7 @@ def run_real(trial: Trial, *, python: str, device: str, progress: Progress | Non
             ranks=trial.ranks,
             folder=folder,
             where=folder / "work",
-            environment=training_environment(python, device),
+            environment=training_environment(python, device, place),
             python=python,
             timeout=trial.timeout,
             progress=progress,
@@ -111,6 +111,6 @@ def _wait(process: subprocess.Popen[bytes], listener: Listener) -> bool:
             finished_at = finished_at or time.monotonic()
             if time.monotonic() - finished_at > GRACE:
                 return True
-        elif listener.out_of_time:
+        elif listener.out_of_time or listener.flooded:
             return False
         time.sleep(POLL)

@@ -16,6 +16,9 @@ from dslint.smoke.reporting import output_file, report_file, stack_file
 OUTPUT_KEPT = 4000
 """Characters of a rank's last output that are kept."""
 
+FLOOD = 256 * 2**20
+"""Bytes of output at which a rank is ended, before it fills the disk."""
+
 Progress = Callable[[dict[str, Any]], None]
 """Called with each line of rank 0 as it comes."""
 
@@ -32,6 +35,7 @@ class Heard:
         finished: whether the rank came to the end of its own program.
         exit_code: the exit code, negative for a signal; None where nobody saw one.
         in_time: False if the rank had to be ended.
+        flooded: whether it had to be ended since it printed too much.
         output: the end of what it printed.
         stack: where it stood when it had to be ended.
         last_at: when its last line came, in seconds of its clock.
@@ -45,6 +49,7 @@ class Heard:
     finished: bool = False
     exit_code: int | None = None
     in_time: bool = True
+    flooded: bool = False
     output: str = ""
     stack: str = ""
     last_at: float = 0.0
@@ -104,6 +109,12 @@ class Listener:
         """Whether the time is over."""
         return self._left <= 0
 
+    @property
+    def flooded(self) -> bool:
+        """Whether a rank printed more than one can want."""
+        sizes = (_size(output_file(self._folder, rank)) for rank in range(len(self.heard)))
+        return any(size > FLOOD for size in sizes)
+
     def listen(self) -> None:
         """Read what came since the last call."""
         for rank, one in enumerate(self.heard):
@@ -136,10 +147,18 @@ class Listener:
         self.listen()
         for rank, one in enumerate(self.heard):
             one.in_time = in_time or one.finished
+            one.flooded = not one.in_time and _size(output_file(self._folder, rank)) > FLOOD
             one.exit_code = (exit_codes or {}).get(rank)
             one.output = _tail(output_file(self._folder, rank))
             one.stack = _tail(stack_file(self._folder, rank))
         return self.heard
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
 
 
 def _tail(path: Path) -> str:

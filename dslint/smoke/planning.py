@@ -151,6 +151,8 @@ def _must_be_a_config(document: Document) -> None:
     if document.problem is not None:
         place = document.source.place(document.problem.span.start)
         raise SmokeError(f"{path}:{place.line}:{place.column}: {document.problem.message}")
+    if not document.source.text.strip():
+        raise SmokeError(f"{path}: the file is empty")
     if not isinstance(document.value, dict):
         raise SmokeError(f"{path}: not a DeepSpeed config: it holds {_kind(document.value)} instead of an object")
     known = load_schema()["properties"]

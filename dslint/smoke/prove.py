@@ -37,7 +37,8 @@ def main() -> int:
     run = [proof for proof in proofs if not proof.not_run]
     holding = [proof for proof in run if proof.holds]
     print(
-        f"{len(proofs)} examples: {len(holding)} proved, {len(run) - len(holding)} not, {len(proofs) - len(run)} not run"
+        f"{len(proofs)} examples: {len(holding)} proved, {len(run) - len(holding)} not, "
+        f"{len(proofs) - len(run)} not run"
     )
     return 0 if len(holding) == len(run) else 1
 

@@ -170,7 +170,7 @@ def train(engine: Any, steps: int, reporter: Reporter) -> None:
     """Take optimizer steps; while each of them overflows, some more."""
     before = inspection.masters(engine)
     losses: list[Any] = []
-    rates: list[float] = []
+    rates: list[float | None] = []
     while len(losses) < steps or (_skipped(engine) >= len(losses) and len(losses) < steps + PATIENCE):
         rates.append(_rate(engine))
         losses.append(step(engine, len(losses)))
@@ -199,11 +199,11 @@ def _skipped(engine: Any) -> int:
     return int(getattr(engine, "skipped_steps", 0))
 
 
-def _rate(engine: Any) -> float:
+def _rate(engine: Any) -> float | None:
     groups = getattr(engine.optimizer, "param_groups", None) or [{}]
     with contextlib.suppress(TypeError, ValueError):
-        return float(groups[0].get("lr", math.nan))
-    return math.nan
+        return float(groups[0]["lr"]) if "lr" in groups[0] else None
+    return None
 
 
 def _loss_scale(engine: Any) -> float | None:

@@ -73,6 +73,7 @@ FAILURES: Mapping[str, str] = {
     "exception": "an exception ended it",
     "died": "a process died",
     "hang": "a process had to be ended",
+    "flood": "it printed without end",
     "loss": "a loss isn't finite",
     "unequal": "the ranks' losses differ",
     "overflow": "every step overflowed",
@@ -149,6 +150,8 @@ def _failures(
     name, _, message = _exception(one)
     if name == DIED:
         yield "died", f"the process died during {one.phase} ({_how_it_ended(one.exit_code)})"
+    elif name == HANGS and one.flooded:
+        yield "flood", f"it printed without end during {one.phase}"
     elif name == HANGS:
         building = f", while the op {one.building} was being built" if one.building else ""
         yield "hang", f"no end in time: it stood in {one.phase}{building}"
