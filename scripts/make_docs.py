@@ -1,4 +1,4 @@
-"""Writes the parts of the documentation that are made from the rules: rules/README.md, and blocks of README.md.
+"""Writes the documentation that is made from the rules: rules/README.md, rules/PROOFS.md, blocks of README.md.
 
 python scripts/make_docs.py           # write
 python scripts/make_docs.py --check   # exit 1 if something is stale
@@ -15,6 +15,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
+
+from proofs_page import proofs_page
 
 from dslint.rulebook.loader import load_rules
 from dslint.rulebook.rule_text import RuleText
@@ -58,7 +60,11 @@ def generated() -> dict[Path, str]:
     readme = (ROOT / "README.md").read_text("utf-8")
     readme = replaced(readme, "demo", f"```text\n$ dslint {' '.join(DEMO)}\n{demo_output()}```")
     readme = replaced(readme, "areas", areas_table(rules))
-    return {ROOT / "rules" / "README.md": rules_page(rules), ROOT / "README.md": readme}
+    return {
+        ROOT / "rules" / "README.md": rules_page(rules),
+        ROOT / "rules" / "PROOFS.md": proofs_page(ROOT / "rules" / "proofs", rules),
+        ROOT / "README.md": readme,
+    }
 
 
 def demo_output() -> str:

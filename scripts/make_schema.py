@@ -203,9 +203,7 @@ class Joiner:
             if field.alias:
                 properties[spelling]["x-aliases"] = [name]
                 properties[spelling] = ordered(properties[spelling])
-                properties[name] = ordered(
-                    {k: v for k, v in properties[spelling].items() if k != "x-aliases"} | {"x-alias-of": spelling}
-                )
+                properties[name] = ordered(alias_of(spelling, properties[spelling]))
         for name, entry in keys.items():
             if name in known:
                 continue
@@ -350,6 +348,16 @@ def section_type(entry: Json) -> Json:
         node["type"] = [*kinds, "boolean"]
         node["not"] = {"const": True}
     return node
+
+
+def alias_of(spelling: str, node: Json) -> Json:
+    """The other name of a key, which nobody fills."""
+    filled = node.get("x-auto") in ("filled", "accelerate")
+    return {
+        **{key: value for key, value in node.items() if key != "x-aliases"},
+        **({"x-auto": "default"} if filled else {}),
+        "x-alias-of": spelling,
+    }
 
 
 def with_auto(shape: Json, optional: bool = False) -> Json:

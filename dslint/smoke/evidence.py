@@ -27,7 +27,7 @@ class Tried:
     Attributes:
         bad: the verdict on the side that breaks the rule.
         good: the verdict on the side that keeps it.
-        entries: names of the entries of the bad side that are said to have no effect.
+        entries: names of the entries of the bad side that are said to have no effect, as the parsed config has them.
         without: gives the verdict on the bad side without them; None if there are none.
     """
 
@@ -72,7 +72,9 @@ def _unshown(effect: Effect, tried: Tried) -> Iterator[str]:
         yield "DeepSpeed warns of nothing in the bad example that it doesn't warn of in the good one"
     for name, value in effect.get("shows", {}).items():
         yield from _not_shown(name, value, tried)
-    if any(effect.get(name) for name in QUIET) and "shows" not in effect and not _makes_no_difference(tried):
+    if effect.get("like-good"):
+        yield from _unlike(tried)
+    elif any(effect.get(name) for name in QUIET) and "shows" not in effect and not _makes_no_difference(tried):
         yield "nothing shows the effect: " + _difference(tried)
 
 
@@ -87,6 +89,12 @@ def _not_shown(name: str, value: Any, tried: Tried) -> Iterator[str]:
         yield f"the bad example should show {name} as {value}, but shows {bad}"
     if good == value:
         yield f"the good example shows {name} as {value} too"
+
+
+def _unlike(tried: Tried) -> Iterator[str]:
+    """Where the bad example, which should mean the same as the good one, trains otherwise."""
+    if names := _differences(tried, tried.good):
+        yield f"the bad and the good example should train the same, but differ in {', '.join(names[:5])}"
 
 
 def _makes_no_difference(tried: Tried) -> bool:
@@ -104,9 +112,9 @@ def _difference(tried: Tried) -> str:
     return f"with and without the entry differ {', '.join(_differences(tried, without)[:5])}"
 
 
-def _differences(tried: Tried, without: Verdict) -> list[str]:
-    """What differs between two trainings, beside the entry itself where the parsed config echoes it."""
-    left, right = (_behaviour(verdict) for verdict in (tried.bad, without))
+def _differences(tried: Tried, other: Verdict) -> list[str]:
+    """What differs from the bad training, beside the entry itself where the parsed config echoes it."""
+    left, right = (_behaviour(verdict) for verdict in (tried.bad, other))
     names = [name for name in sorted({*left, *right}) if left.get(name) != right.get(name)]
     return [
         name
@@ -136,6 +144,8 @@ def shown(effect: Effect, tried: Tried) -> str:
         return "trains; " + ", ".join(f"{_short(name)} is {value}" for name, value in effect["shows"].items())
     if effect.get("warns"):
         return "trains; DeepSpeed warns"
+    if effect.get("like-good"):
+        return "trains the same as the good example"
     return "trains the same with and without the entry"
 
 

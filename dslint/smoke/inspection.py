@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,6 @@ def engine_facts(engine: Any) -> dict[str, Any]:
         "wrapper": type(engine.optimizer).__name__,
         "dtype": str(next(engine.module.parameters()).dtype).removeprefix("torch."),
         "scheduler": None if scheduler is None else type(scheduler).__name__,
-        "clipping": plain(engine.gradient_clipping()),
     }
 
 
@@ -54,23 +54,58 @@ def engine_settings(engine: Any) -> dict[str, Any]:
         name: value for name, value in vars(engine._config).items() if not callable(value) and name not in ECHOES
     }
     groups = getattr(engine.basic_optimizer, "param_groups", [])
-    optimizer = [{name: value for name, value in group.items() if name != "params"} for group in groups]
-    scheduler = (
-        {
-            name: value
-            for name, value in vars(engine.lr_scheduler or object).items()
-            if isinstance(value, int | float | str)
-        }
-        if engine.lr_scheduler is not None
-        else {}
-    )
-    whole = {
-        "config": plain(config),
-        "optimizer": plain(optimizer),
-        "scheduler": plain(scheduler),
-        **engine_facts(engine),
+    told_groups = {
+        number: {name: value for name, value in group.items() if name != "params"}
+        for number, group in enumerate(groups)
     }
-    return dict(flat(whole))
+    settings = {
+        "config": config,
+        "optimizer": {**_simple_attributes(engine.basic_optimizer), "groups": told_groups},
+        "scheduler": _simple_attributes(engine.lr_scheduler),
+    }
+    return {**dict(flat(plain(settings))), **engine_facts(engine), **_inner_facts(engine)}
+
+
+def _simple_attributes(value: Any) -> dict[str, Any]:
+    """An object's attributes that are numbers, texts, or lists of such."""
+    simple = (bool, int, float, str)
+    return {
+        name: item
+        for name, item in getattr(value, "__dict__", {}).items()
+        if isinstance(item, simple)
+        or (isinstance(item, list | tuple) and all(isinstance(each, simple) for each in item))
+    }
+
+
+def _inner_facts(engine: Any) -> dict[str, Any]:
+    """What the engine made of its settings and doesn't tell by a method."""
+    return {
+        "masters": _type_of_masters(engine),
+        "partitioned": _partitioned_parameters(engine),
+        "sequence_ranks": int(getattr(engine, "sequence_parallel_size", 1)),
+        "timers": len(engine.engine_timers.active_timers()),
+        "built_partitioned": _transformers_partitions(),
+    }
+
+
+def _type_of_masters(engine: Any) -> str | None:
+    """The type of the parameters that the optimizer steps; None if they can't be seen."""
+    tensors = masters(engine)
+    return str(tensors[0].dtype).removeprefix("torch.") if tensors else None
+
+
+def _partitioned_parameters(engine: Any) -> int:
+    """How many parameters aren't kept whole on every rank.
+
+    Stage 3 marks those that are (deepspeed/runtime/zero/parameter_offload.py, mark_persistent_parameters).
+    """
+    return sum(getattr(each, "ds_persist", True) is False for each in engine.module.parameters())
+
+
+def _transformers_partitions() -> bool:
+    """Whether Transformers would build a model in partitions (transformers/integrations/deepspeed.py)."""
+    integration = sys.modules.get("transformers.integrations.deepspeed")
+    return integration is not None and bool(integration.is_deepspeed_zero3_enabled())
 
 
 def plain(value: Any) -> Any:
@@ -129,11 +164,12 @@ def differ(before: list[torch.Tensor] | None, after: list[torch.Tensor] | None) 
     return any(not torch.equal(old.cpu(), new.cpu()) for old, new in zip(before, after, strict=True))
 
 
-def norm(tensors: list[torch.Tensor] | None) -> float | None:
-    """The Euclidean norm of all elements, to six digits; None if they can't be seen."""
+def norm(tensors: list[torch.Tensor] | None) -> float | str | None:
+    """The Euclidean norm of all elements, to six digits, as text if it isn't finite; None if they can't be seen."""
     if tensors is None:
         return None
-    return float(f"{math.sqrt(sum(float(each.double().square().sum()) for each in tensors)):.6g}")
+    value = math.sqrt(sum(float(each.double().square().sum()) for each in tensors))
+    return float(f"{value:.6g}") if math.isfinite(value) else str(value)
 
 
 def compare_weights(file: Path, shapes: Shapes) -> dict[str, Any]:
@@ -167,5 +203,5 @@ def versions() -> dict[str, Any]:
         "device": torch.cuda.get_device_name() if cuda else "CPU",
         "torch": torch.__version__,
         "deepspeed": deepspeed.__version__,
-        "python": ".".join(map(str, __import__("sys").version_info[:3])),
+        "python": ".".join(map(str, sys.version_info[:3])),
     }

@@ -33,7 +33,7 @@ def use_own_folder() -> None:
 
 @contextlib.contextmanager
 def building(op: str) -> Iterator[None]:
-    """Let one process at a time build in smoke's own folder; any other folder is left to torch.
+    """Let one process at a time build an op in smoke's own folder; any other folder is left to torch.
 
     torch waits for ever while a file `lock` lies in an op's folder (torch/utils/file_baton.py, FileBaton), also
     when the build that made it was killed. Who holds our lock knows that nobody builds, and removes it.
@@ -43,7 +43,7 @@ def building(op: str) -> Iterator[None]:
         yield
         return
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "dslint.lock").open("w") as file:
+    with (folder / f"{op}.dslint-lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         remove_lock(folder, op)
         yield

@@ -11,10 +11,11 @@ from typing import Any
 
 from dslint.documents.document import Document, NodePath
 from dslint.lint import facts_of
-from dslint.rulebook.cases import Case, Example, examples, run_of
+from dslint.rulebook.cases import Case, Example, run_of
 from dslint.rulebook.judge import judge as judge_run
 from dslint.rulebook.loader import RuleFile
 from dslint.runs.gpus import find_gpu
+from dslint.runs.old_names import with_new_names
 from dslint.runs.unknown import Unknown
 from dslint.smoke.client import SmokeServer
 from dslint.smoke.evidence import Effect, Tried, complaints, shown
@@ -59,12 +60,6 @@ class Prover:
         self.has_gpu = server.hello["device"] == "cuda"
         self._known: dict[Trial, Verdict] = {}
 
-    def prove(self, files: Iterable[RuleFile]) -> Iterator[Proof]:
-        """The proofs of all examples of the rules."""
-        for file in files:
-            for example in examples(file.text):
-                yield self.prove_example(file, example)
-
     def prove_example(self, file: RuleFile, example: Example) -> Proof:
         """The proof of one example."""
         effect: Effect = file.text.data["effect"]
@@ -74,7 +69,7 @@ class Prover:
         tried = Tried(
             bad=self.verdict(trial_of(example.bad, has_gpu=self.has_gpu)),
             good=self.verdict(trial_of(example.good, has_gpu=self.has_gpu)),
-            entries=tuple(str(path[-1]) for path in idle_entries(file, example.bad)),
+            entries=tuple(parsed_names(file, example.bad)),
             without=lambda: self._without_the_entries(file, example),
         )
         peaks = [*tried.bad.peak_memory, *tried.good.peak_memory]
@@ -158,12 +153,21 @@ def idle_entries(file: RuleFile, case: Case) -> list[NodePath]:
     return _idle(file, case)[1]
 
 
+def parsed_names(file: RuleFile, case: Case) -> Iterator[str]:
+    """What DeepSpeed calls these entries once they are parsed: by their new names, without `stage3_`."""
+    document, paths = _idle(file, case)
+    _, written_at = with_new_names(document.value)
+    for path in paths:
+        for name in (path[-1], *(new[-1] for new, old in written_at.items() if old == path)):
+            yield str(name).removeprefix("stage3_")
+
+
 def _idle(file: RuleFile, case: Case) -> tuple[Document, list[NodePath]]:
     run = run_of(case)
     named = file.text.data["effect"].get("ignored")
-    if isinstance(named, str):
-        path = tuple(named.split("."))
-        return run.config, [path] if path in run.config.keys else []
+    if isinstance(named, list):
+        paths: list[NodePath] = [tuple(key.split(".")) for key in named]
+        return run.config, [path for path in paths if path in run.config.keys]
     findings = judge_run(facts_of(run), [file.rule]).findings
     document = run.config
     if run.accelerate is not None and any(one.location.source is run.accelerate.source for one in findings):

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import argparse
 import json
+import queue
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from dslint.data import data_folder
+from dslint.rulebook.cases import Example, examples
 from dslint.rulebook.loader import RuleFile, load_rules
 from dslint.smoke.client import SmokeServer
 from dslint.smoke.environment import SmokeError
@@ -21,19 +24,20 @@ from dslint.smoke.ops import SERVED
 from dslint.smoke.proofs import Proof, Prover
 from dslint.smoke.trial import Trial
 
+Task = tuple[int, RuleFile, Example]
+
 
 def main() -> int:
     """Prove the rules that the command line names, or all."""
     options = _options()
     try:
-        files = list(_chosen(options.codes))
-        with SmokeServer(python=sys.executable, device=options.device, ops=SERVED) as server:
-            proofs = list(_told(Prover(server).prove(files)))
-            if options.write is not None:
-                _write(options.write, _record(server, proofs))
+        tasks = list(_tasks(options.codes))
+        proofs, device = _prove(tasks, options.device, options.jobs)
     except SmokeError as error:
         print(f"dslint: {error}", file=sys.stderr)
         return 2
+    if options.write is not None:
+        _write(options.write, {**device, "proofs": [asdict(proof) for proof in proofs]})
     run = [proof for proof in proofs if not proof.not_run]
     holding = [proof for proof in run if proof.holds]
     print(
@@ -49,32 +53,56 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("codes", nargs="*", metavar="CODE", help="rules to prove (default: all)")
     parser.add_argument("--device", choices=["auto", "cpu", "cuda"], default="auto")
+    parser.add_argument(
+        "--jobs", type=int, default=1, metavar="N", help="processes that try examples (default: 1)"
+    )
     parser.add_argument("--write", type=Path, metavar="FILE.json", help="write down what was seen")
     return parser.parse_args()
 
 
-def _chosen(codes: list[str]) -> Iterator[RuleFile]:
+def _tasks(codes: Sequence[str]) -> Iterator[Task]:
+    """Every example of the chosen rules, with its place in the result."""
     files = {file.rule.code: file for file in load_rules(Path(data_folder("rules")))}
-    for code in codes or files:
-        if code not in files:
-            raise SmokeError(f"there is no rule {code}")
-        yield files[code]
+    unknown = [code for code in codes if code not in files]
+    if unknown:
+        raise SmokeError(f"there is no rule {unknown[0]}")
+    pairs = ((files[code], example) for code in codes or files for example in examples(files[code].text))
+    for number, (file, example) in enumerate(pairs):
+        yield number, file, example
 
 
-def _told(proofs: Iterable[Proof]) -> Iterator[Proof]:
-    for proof in proofs:
+def _prove(tasks: Sequence[Task], device: str, jobs: int) -> tuple[list[Proof], dict[str, Any]]:
+    """The proofs in the order of the tasks, and what they were made on."""
+    waiting: queue.SimpleQueue[Task] = queue.SimpleQueue()
+    for task in tasks:
+        waiting.put(task)
+
+    def work(job: int) -> tuple[dict[int, Proof], dict[str, Any]]:
+        turn = job % len(SERVED)  # each begins with another op, so that they are built side by side
+        with SmokeServer(device=device, ops=[*SERVED[turn:], *SERVED[:turn]]) as server:
+            return dict(_work_off(waiting, Prover(server))), _device(server)
+
+    with ThreadPoolExecutor(jobs) as pool:
+        results = list(pool.map(work, range(jobs)))
+    found = {number: proof for proofs, _ in results for number, proof in proofs.items()}
+    return [found[number] for number, _, _ in tasks], results[0][1]
+
+
+def _work_off(waiting: queue.SimpleQueue[Task], prover: Prover) -> Iterator[tuple[int, Proof]]:
+    while True:
+        try:
+            number, file, example = waiting.get_nowait()
+        except queue.Empty:
+            return
+        proof = prover.prove_example(file, example)
         for complaint in proof.complaints:
             print(f"{proof.code} {proof.example}: {complaint}", flush=True)
-        yield proof
+        yield number, proof
 
 
-def _record(server: SmokeServer, proofs: list[Proof]) -> dict[str, Any]:
-    """What was seen, with what it was seen on."""
+def _device(server: SmokeServer) -> dict[str, Any]:
     seen = server.run(Trial('{"train_micro_batch_size_per_gpu": 1}', fp16=True, bf16=True)).seen
-    return {
-        **{name: seen[name] for name in ("device", "torch", "deepspeed")},
-        "proofs": [asdict(proof) for proof in proofs],
-    }
+    return {name: seen[name] for name in ("device", "torch", "deepspeed")}
 
 
 def _write(path: Path, record: dict[str, Any]) -> None:
