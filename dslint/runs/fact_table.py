@@ -23,6 +23,10 @@ FACTS: Mapping[str, Fact] = {
         'whether an option or an Accelerate file names the loader, rather than an "auto" in the config',
         lambda facts: facts.run.options.loader is not None or facts.run.accelerate is not None,
     ),
+    "read_by_hugging_face": Fact(
+        'whether an option, an Accelerate file or an "auto" shows that Hugging Face reads the config',
+        lambda facts: facts.loader == "hf",
+    ),
     **scale.FACTS,
     **zero_facts.FACTS,
     **hardware.FACTS,

@@ -19,6 +19,9 @@ OUTPUT_KEPT = 4000
 FLOOD = 256 * 2**20
 """Bytes of output at which a rank is ended, before it fills the disk."""
 
+BUILD_PATIENCE = 1800.0
+"""Seconds that builds of ops may take in all before a trial's own time runs again."""
+
 Progress = Callable[[dict[str, Any]], None]
 """Called with each line of rank 0 as it comes."""
 
@@ -96,6 +99,7 @@ class Listener:
         self._folder = folder
         self._read = [0] * ranks
         self._left = timeout
+        self._for_builds = BUILD_PATIENCE
         self._last = time.monotonic()
         self._progress = progress
 
@@ -123,7 +127,9 @@ class Listener:
                     self._progress(line)
                 one.take(dict(line))
         now = time.monotonic()
-        if not any(one.building for one in self.heard):
+        if any(one.building for one in self.heard) and self._for_builds > 0:
+            self._for_builds -= now - self._last
+        else:
             self._left -= now - self._last
         self._last = now
 

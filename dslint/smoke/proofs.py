@@ -165,8 +165,8 @@ def parsed_names(file: RuleFile, case: Case) -> Iterator[str]:
 def _idle(file: RuleFile, case: Case) -> tuple[Document, list[NodePath]]:
     run = run_of(case)
     named = file.text.data["effect"].get("ignored")
-    if isinstance(named, list):
-        paths: list[NodePath] = [tuple(key.split(".")) for key in named]
+    if not isinstance(named, bool | None):
+        paths: list[NodePath] = [tuple(key.split(".")) for key in ([named] if isinstance(named, str) else named)]
         return run.config, [path for path in paths if path in run.config.keys]
     findings = judge_run(facts_of(run), [file.rule]).findings
     document = run.config

@@ -155,8 +155,8 @@ def _initialize_by_deepspeed(config: Mapping[str, Any], model: torch.nn.Module, 
 
 def _client_optimizer(watch: Watch, parameters: Any) -> Any:
     """What a script would bring: AdamW, or DeepSpeed's CPU Adam where the optimizer is offloaded."""
-    offload = watch.config.zero_config.offload_optimizer
-    if offload is not None and offload.device != "none":
+    zero = watch.config.zero_config
+    if zero.stage > 0 and zero.offload_optimizer is not None and zero.offload_optimizer.device != "none":
         from deepspeed.ops.adam import DeepSpeedCPUAdam
 
         return DeepSpeedCPUAdam(parameters, lr=1e-4)

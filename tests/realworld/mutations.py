@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -73,12 +73,13 @@ class Breeder:
 
     Args:
         texts: the configs, by file name; those that are no configs (templates, say) are left out.
+        bases: names of those that `mutants` takes; all by default.
     """
 
-    def __init__(self, texts: Mapping[str, str]) -> None:
+    def __init__(self, texts: Mapping[str, str], bases: Collection[str] | None = None) -> None:
         read = {name: read_section(texts[name]) for name in sorted(texts)}
         self._sections = {name: section for name, section in read.items() if section}
-        self._names = list(self._sections)
+        self._names = [name for name in self._sections if bases is None or name in bases]
         self._values: dict[str, list[Any]] = {}
         for section in self._sections.values():
             for spot in spots(section):
