@@ -29,6 +29,10 @@ def _lines(smoked: Smoked, style: Style) -> Iterator[str]:
         yield f"  {setup}"
     if not verdict.passed:
         yield from (f"  {style.bold(line.strip())}" for line in verdict.reason.splitlines() if line.strip())
+    for finding in smoked.findings:
+        place = finding.location.source.place(finding.location.span.start)
+        where = f"{finding.location.source.path}:{place.line}:{place.column}"
+        yield f"  dslint check: {where}: {style.severity('error', 'error')} {finding.code} {finding.message}"
     for note in verdict.notes:
         yield f"  note: {note}"
     yield f"  {style.dim(_course(smoked))}"
@@ -104,6 +108,7 @@ def _data(smoked: Smoked) -> dict[str, Any]:
         "failure": verdict.failure,
         "reason": verdict.reason,
         "notes": list(verdict.notes),
+        "rules": [finding.code for finding in smoked.findings],
         "ended_in": verdict.phase,
         "exception": verdict.exception,
         "message": verdict.message,

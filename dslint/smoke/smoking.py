@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from dslint.lint import check
+from dslint.rulebook.cache import shipped_rules
+from dslint.rulebook.finding import Finding
+from dslint.runs.run import Options
 from dslint.smoke.client import SmokeServer
 from dslint.smoke.environment import SmokeError
 from dslint.smoke.launch import run_real
@@ -27,12 +31,14 @@ class Smoked:
         verdict: what DeepSpeed did.
         ranks_from: where the number of ranks comes from, in words.
         simulated_gpu: what the CPU answered like, in words; empty if a device spoke for itself.
+        findings: the errors that `dslint check` finds in a file that failed.
     """
 
     path: str
     verdict: Verdict
     ranks_from: str
     simulated_gpu: str
+    findings: tuple[Finding, ...] = ()
 
 
 def smoke(paths: Sequence[str], options: SmokeOptions, begin: Begin) -> Iterator[Smoked]:
@@ -64,9 +70,18 @@ def _smoke_one(each: Plan, options: SmokeOptions, server: SmokeServer, here: int
         verdict = judge(heard, mode="real", world=trial.ranks)
     else:
         verdict = judge([server.run(trial, progress)], mode="simulated", world=trial.ranks)
-    return Smoked(
-        each.path, verdict, each.ranks_from or ("the default" if on_cpu else "the GPUs here"), simulated_gpu
-    )
+    ranks_from = each.ranks_from or ("the default" if on_cpu else "the GPUs here")
+    findings = () if verdict.passed else _errors(each, trial, options)
+    return Smoked(each.path, verdict, ranks_from, simulated_gpu, findings)
+
+
+def _errors(each: Plan, trial: Trial, options: SmokeOptions) -> tuple[Finding, ...]:
+    """What the rules say about a file that failed, on as many ranks."""
+    if each.path == "-":
+        return ()
+    known = Options(trial.gpus, trial.nodes, options.gpu, None, trial.loader)
+    report = check([each.path], known, shipped_rules())
+    return tuple(finding for finding in report.findings if finding.severity == "error")
 
 
 def _is_real(trial: Trial, options: SmokeOptions, here: int) -> bool:
