@@ -442,12 +442,17 @@ def _smoke_all(options: argparse.Namespace) -> int:
             )
         else:
             found = smoke(options.paths, _smoke_options(options), progress.begin)
-        for one in found:
-            results.append(one)
-            if options.format == "text":
-                progress.clear()
-                print(smoke_text(one, style), flush=True)
-    print(smoke_json(results) if options.format == "json" else smoke_summary(results, style))
+        try:
+            for one in found:
+                results.append(one)
+                if options.format == "text":
+                    progress.clear()
+                    print(smoke_text(one, style), flush=True)
+        finally:  # what was found before something went wrong is kept
+            if options.format == "json" and results:
+                print(smoke_json(results))
+    if options.format == "text":
+        print(smoke_summary(results, style))
     return FINE if all(one.verdict.passed for one in results) else FOUND
 
 

@@ -185,10 +185,10 @@ class Joiner:
         """An object that a pydantic model reads; it refuses unknown keys."""
         source = self.sections[entry["alias-of"]] if "alias-of" in entry else entry
         self.sections[path] = entry
-        return {
-            **section_type(entry),
-            **self.model_body(named(source["model"]), source.get("keys", {}), path),
-        }
+        body = self.model_body(named(source["model"]), source.get("keys", {}), path)
+        if "alias-of" in entry:
+            body["properties"] = {name: unfilled(node) for name, node in body["properties"].items()}
+        return {**section_type(entry), **body}
 
     def model_body(self, model: Any, keys: Json, path: str) -> Json:
         """What a pydantic model accepts, as keywords for an object."""
@@ -351,13 +351,13 @@ def section_type(entry: Json) -> Json:
 
 
 def alias_of(spelling: str, node: Json) -> Json:
-    """The other name of a key, which nobody fills."""
-    filled = node.get("x-auto") in ("filled", "accelerate")
-    return {
-        **{key: value for key, value in node.items() if key != "x-aliases"},
-        **({"x-auto": "default"} if filled else {}),
-        "x-alias-of": spelling,
-    }
+    """The other name of a key."""
+    return unfilled({key: value for key, value in node.items() if key != "x-aliases"} | {"x-alias-of": spelling})
+
+
+def unfilled(node: Json) -> Json:
+    """A key under its other name, by which nobody fills it."""
+    return node | {"x-auto": "default"} if node.get("x-auto") in ("filled", "accelerate") else node
 
 
 def with_auto(shape: Json, optional: bool = False) -> Json:

@@ -53,11 +53,10 @@ class ProgressLine:
         """Take a line of a child's report in."""
         if "importing" in line:
             self._say(f"importing {line['importing']}")
+        elif "building" in line and line.get("built_before"):
+            self._say(f"loading DeepSpeed's op {line['building']}")
         elif "building" in line:
-            self._say(
-                f"building or loading DeepSpeed's op {line['building']} (minutes the first time, then kept)",
-                lasting=True,
-            )
+            self._say(f"building DeepSpeed's op {line['building']}, which takes minutes once", lasting=True)
         elif "built" in line:
             self._say("going on")
         elif "phase" in line:

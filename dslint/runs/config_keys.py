@@ -17,6 +17,8 @@ from dslint.runs.unknown import Unknown
 
 Items = tuple[Item, ...]
 FALSE_WORDS = ("false", "no", "off", "0", "none", "null")
+REPLACED = ("steps_per_print", "zero_allow_untested_optimizer")
+"""Keys that Accelerate may replace before it looks for "auto" (Accelerator._prepare_deepspeed)."""
 NOTE_PREFIXES = ("_", "//", "#", "$", "comment")
 
 
@@ -169,9 +171,12 @@ def _text_at(document: Document, path: NodePath) -> str:
 def _is_refused(keys: KeyTable, names: NamePath, node: Schema, value: Any, loader: str | Unknown) -> bool:
     """Whether DeepSpeed stops at a wrong value here, rather than perhaps later or never.
 
-    Accelerate replaces whatever steps_per_print says (Accelerator._prepare_deepspeed).
+    Accelerate replaces whatever steps_per_print says (Accelerator._prepare_deepspeed), and DeepSpeed only asks
+    whether there is a "throughput" in `timers`.
     """
     if names == ("steps_per_print",) and loader == "hf":
+        return False
+    if names == ("timers",) and isinstance(value, str | list):
         return False
     if node.get("x-coerces") == "truthiness":
         return False
@@ -220,7 +225,7 @@ def _strange_auto(document: Document, keys: KeyTable) -> Items:
     return tuple(
         Item({"key": ".".join(path)}, document.source, span_of_entry(document, path))
         for path in autos_on_unknown_keys(document.value, keys)
-        if path[:2] not in (("optimizer", "params"), ("scheduler", "params"))
+        if path[:2] not in (("optimizer", "params"), ("scheduler", "params")) and path[0] not in REPLACED
     )
 
 

@@ -53,6 +53,8 @@ def _choices(node: Schema, keys: KeyTable) -> list[str]:
     words = [_TYPES[kind] for kind in kinds if kind != "null"]
     if kinds == ["array"] and "enum" in node.get("items", {}):
         return [f"a list of {_or(_choices(node['items'], keys))}"]
+    if kinds == ["array"] and node.get("maxItems", 0) == node.get("minItems"):
+        return [f"a list of {node['minItems']}"]
     bounds = [f"{text} {node[name]}" for name, text in _BOUNDS.items() if name in node]
     if node.get("not", {}).get("const", False) is not False:
         bounds.append(f"other than {_quoted(node['not']['const'])}")

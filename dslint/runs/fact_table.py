@@ -13,6 +13,7 @@ from dslint.runs import (
     packages,
     removed_keys,
     scale,
+    trainer_facts,
     zero_facts,
 )
 from dslint.runs.facts import Fact
@@ -33,6 +34,7 @@ FACTS: Mapping[str, Fact] = {
     **packages.FACTS,
     **optimizer_facts.FACTS,
     **accelerate_facts.FACTS,
+    **trainer_facts.FACTS,
     **removed_keys.FACTS,
     **file_form.FACTS,
     **config_keys.FACTS,

@@ -25,6 +25,7 @@ from dslint.runs.optimizers import (
     refused_scheduler_values,
     refuses_amsgrad,
     scheduler_kind,
+    scheduler_values_not_numbers,
     unknown_params,
     unknown_scheduler_params,
 )
@@ -208,6 +209,21 @@ def _not_numbers(config: EffectiveConfig) -> Items:
     return () if isinstance(found, Unknown) else found
 
 
+def _optimizer_values_not_numbers(config: EffectiveConfig) -> Items:
+    """lr, eps and weight_decay that are null, an object or a list; some class of torch takes a list for eps."""
+    params = config.written(OPTIMIZER_PARAMS)
+    if not isinstance(params, dict):
+        return ()
+    names = [
+        name
+        for name in ("lr", "eps", "weight_decay")
+        if name in params
+        and (params[name] is None or isinstance(params[name], dict if name == "eps" else dict | list))
+    ]
+    found = items(config, OPTIMIZER_PARAMS, names)
+    return () if isinstance(found, Unknown) else found
+
+
 def _unknown_scheduler_params(config: EffectiveConfig) -> Items | Unknown:
     names = about_scheduler(unknown_scheduler_params)(config)
     return items(config, SCHEDULER_PARAMS, names, _taken_scheduler_params(config))
@@ -234,6 +250,26 @@ def _refused_scheduler_values(config: EffectiveConfig) -> Items | Unknown:
 
 def _refused_values(name: str, params: Mapping[str, Any]) -> tuple[str, ...]:
     return refused_scheduler_values(name, {key: value for key, value in params.items() if value != "auto"})
+
+
+def _scheduler_values_not_numbers(config: EffectiveConfig) -> Items | Unknown:
+    return items(config, SCHEDULER_PARAMS, about_scheduler(_not_numbers_for)(config))
+
+
+def _not_numbers_for(name: str, params: Mapping[str, Any]) -> tuple[str, ...]:
+    return scheduler_values_not_numbers(name, {key: value for key, value in params.items() if value != "auto"})
+
+
+def _counts_with_fraction(config: EffectiveConfig) -> Items | Unknown:
+    """Step counts such as 100.0 or 1e3: an int for Hjson, and a float for JSON."""
+    document = config.document
+    names = [
+        name
+        for name in ("warmup_num_steps", "lr_range_test_step_size")
+        if isinstance(config.written((*SCHEDULER_PARAMS, name)), int)
+        and set(document.source.slice(document.values[(*SCHEDULER_PARAMS, name)])) & set(".eE")
+    ]
+    return items(config, SCHEDULER_PARAMS, names)
 
 
 def _fact(meaning: str, work_out: Callable[[EffectiveConfig], Any]) -> Fact:
@@ -287,6 +323,10 @@ FACTS: Mapping[str, Fact] = {
         _dropped_optimizer_params,
     ),
     "optimizer.text_params": _list("optimizer numbers that are given as text", _not_numbers),
+    "optimizer.not_numbers": _list(
+        "optimizer parameters that should be numbers and are null, an object or a list",
+        _optimizer_values_not_numbers,
+    ),
     "optimizer.unfilled_auto": _list(
         'optimizer parameters with the value "auto" that the Trainer doesn\'t fill',
         _unfilled_auto(OPTIMIZER_PARAMS),
@@ -300,4 +340,12 @@ FACTS: Mapping[str, Fact] = {
         _unknown_scheduler_params,
     ),
     "scheduler.refused_values": _list("scheduler parameters whose value is refused", _refused_scheduler_values),
+    "scheduler.not_numbers": _list(
+        "scheduler parameters that should be numbers and are none",
+        _scheduler_values_not_numbers,
+    ),
+    "scheduler.counts_with_fraction": _list(
+        "step counts that are written as 100.0 or 1e3, which JSON takes for a fraction and Hjson does not",
+        _counts_with_fraction,
+    ),
 }

@@ -301,6 +301,37 @@ def refused_scheduler_values(type_name: str, params: Mapping[str, object]) -> tu
     return () if _is_positive_integer(given[name]) else (name,)
 
 
+def scheduler_values_not_numbers(type_name: str, params: Mapping[str, object]) -> tuple[str, ...]:
+    """The parameters with which one of DeepSpeed's schedulers computes, and can't: text, objects, sometimes null.
+
+    Rates may be lists with a number for each parameter group. cos_min_ratio, which is used after the warm-up only,
+    is left out, as are values of no JSON type.
+    """
+    return tuple(
+        name
+        for name, value in params.items()
+        if name in _COMPUTED_WITH.get(type_name, ())
+        and (isinstance(value, str | dict) or _is_null_or_list_in_vain(name, value))
+    )
+
+
+def _is_null_or_list_in_vain(name: str, value: object) -> bool:
+    if name == "total_num_steps":
+        return value is None or isinstance(value, list)
+    return name == "warmup_min_lr" and value is None
+
+
+_RATES = ("warmup_min_lr", "warmup_max_lr")
+_COMPUTED_WITH: Mapping[str, tuple[str, ...]] = {
+    "WarmupLR": _RATES,
+    "WarmupDecayLR": (*_RATES, "total_num_steps"),
+    "WarmupCosineLR": ("warmup_min_ratio", "total_num_steps"),
+    "OneCycle": ("cycle_min_lr", "cycle_max_lr", "decay_lr_rate"),
+    "LRRangeTest": ("lr_range_test_min_lr", "lr_range_test_step_rate"),
+}
+"""What DeepSpeed 0.19.8 computes with at once, or in the first steps (deepspeed/runtime/lr_schedules.py)."""
+
+
 def _is_positive_integer(value: object) -> bool:
     """As Python sees it in DeepSpeed's checks: true is 1, 100.0 is no integer."""
     return isinstance(value, int) and value > 0

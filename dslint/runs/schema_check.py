@@ -59,6 +59,8 @@ def _obeys(value: Any, keyword: str, node: Schema, schema: Schema) -> bool:
         return bool(rule) and set(rule) <= {"const"} and value != rule["const"]
     if keyword == "multipleOf":
         return not _is_number(value) or value % rule == 0
+    if keyword in ("minItems", "maxItems"):
+        return not isinstance(value, list) or (len(value) >= rule if keyword == "minItems" else len(value) <= rule)
     if keyword == "minLength":
         return not isinstance(value, str) or len(value) >= rule
     if keyword in _BOUNDS:

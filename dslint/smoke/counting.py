@@ -28,7 +28,7 @@ class Counter:
         self.steps = 0
         self._reporter = reporter
         self._losses: list[Any] = []
-        self._rates: list[float] = []
+        self._rates: list[float | None] = []
         self._micro_losses: list[tuple[Any, bool]] = []
         self._skipped = 0
         self._before_any: Any = None
@@ -85,7 +85,7 @@ class Counter:
         """Steps and skipped steps; both go on where a loaded checkpoint left off."""
         return int(self.engine.global_steps), int(getattr(self.engine, "skipped_steps", 0))
 
-    def _take_step(self, result: Any, rate: float, skipped: int) -> None:
+    def _take_step(self, result: Any, rate: float | None, skipped: int) -> None:
         if hasattr(result, "detach"):  # train_batch gives the mean loss
             self._micro_losses.append((result.detach(), True))
         self.steps += 1
@@ -124,10 +124,10 @@ def _mean(losses: list[tuple[Any, bool]]) -> float | str:
     return round(mean, 6) if math.isfinite(mean) else str(mean)
 
 
-def _rate(engine: Any) -> float:
+def _rate(engine: Any) -> float | None:
     groups = getattr(engine.optimizer, "param_groups", None) or [{}]
     rate = groups[0].get("lr")
-    return float(rate) if rate is not None else math.nan
+    return None if rate is None else float(rate)
 
 
 def _loss_scale(engine: Any) -> float | None:

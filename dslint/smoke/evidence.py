@@ -74,7 +74,7 @@ def _unshown(effect: Effect, tried: Tried) -> Iterator[str]:
         yield from _not_shown(name, value, tried)
     if effect.get("like-good"):
         yield from _unlike(tried)
-    elif any(effect.get(name) for name in QUIET) and "shows" not in effect and not _makes_no_difference(tried):
+    elif any(effect.get(name) for name in QUIET) and "shows" not in effect and not _is_seen(effect, tried):
         yield "nothing shows the effect: " + _difference(tried)
 
 
@@ -95,6 +95,16 @@ def _unlike(tried: Tried) -> Iterator[str]:
     """Where the bad example, which should mean the same as the good one, trains otherwise."""
     if names := _differences(tried, tried.good):
         yield f"the bad and the good example should train the same, but differ in {', '.join(names[:5])}"
+
+
+def _is_seen(effect: Effect, tried: Tried) -> bool:
+    return bool(effect.get("memory") and _takes_more_memory(tried)) or _makes_no_difference(tried)
+
+
+def _takes_more_memory(tried: Tried) -> bool:
+    """Whether the bad example holds at least half as much again on the GPU as the good one."""
+    bad, good = (max(side.peak_memory, default=0) for side in (tried.bad, tried.good))
+    return bad > 1.5 * good > 0
 
 
 def _makes_no_difference(tried: Tried) -> bool:
@@ -123,12 +133,14 @@ def _differences(tried: Tried, other: Verdict) -> list[str]:
     ]
 
 
-BEHAVIOUR = ("losses", "rates", "norm", "moved", "skipped", "saved", "loss_scale")
+BEHAVIOUR = ("losses", "rates", "norm", "moved", "skipped", "saved", "loss_scale", "computed")
 """What of a training must not change where an entry is ignored, beside the settings."""
 
 
 def _behaviour(verdict: Verdict) -> dict[str, Any]:
-    return {**verdict.seen.get("settings", {}), **{name: verdict.seen.get(name) for name in BEHAVIOUR}}
+    seen = verdict.seen
+    finite = all(loss is not None for loss in verdict.losses)
+    return {**seen.get("settings", {}), **{name: seen.get(name) for name in BEHAVIOUR}, "finite": finite}
 
 
 def shown(effect: Effect, tried: Tried) -> str:
@@ -146,6 +158,8 @@ def shown(effect: Effect, tried: Tried) -> str:
         return "trains; DeepSpeed warns"
     if effect.get("like-good"):
         return "trains the same as the good example"
+    if effect.get("memory") and _takes_more_memory(tried):
+        return "trains; holds far more memory on the GPU"
     return "trains the same with and without the entry"
 
 

@@ -90,10 +90,12 @@ def _optimizer_arguments(config: Mapping[str, Any]) -> dict[str, Any]:
 
 def _precision_arguments(config: Mapping[str, Any], bf16: bool) -> dict[str, bool]:
     fp16, wanted = (_value(config, f"{name}.enabled") for name in ("fp16", "bf16"))
-    if fp16 is True:
+    if _is_number(fp16) and fp16:
         return {"fp16": True, "bf16": False}
+    if _is_number(wanted):  # a switch may be written as 0 or 1
+        return {"fp16": False, "bf16": bool(wanted)}
     is_open = wanted is None or wanted == "auto"
-    return {"fp16": is_open and not bf16 and fp16 == "auto", "bf16": bf16 if is_open else wanted is not False}
+    return {"fp16": is_open and not bf16 and fp16 == "auto", "bf16": bf16 if is_open else True}
 
 
 def _value(config: Any, key: str) -> Any:

@@ -140,6 +140,17 @@ def flat(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         yield path, value
 
 
+def follow_type(layer: torch.nn.Module) -> set[str]:
+    """The types of what a layer gives out: a set that grows while it is used."""
+    types: set[str] = set()
+
+    def note(_module: torch.nn.Module, _inputs: Any, output: torch.Tensor) -> None:
+        types.add(str(output.dtype).removeprefix("torch."))
+
+    layer.register_forward_hook(note)
+    return types
+
+
 def masters(engine: Any) -> list[torch.Tensor] | None:
     """Copies of this rank's part of the parameters that the optimizer steps; None if they can't be seen."""
     for name in MASTERS:

@@ -49,6 +49,12 @@ def building(op: str) -> Iterator[None]:
         yield
 
 
+def is_built(op: str) -> bool:
+    """Whether an op has been built before, so that it most likely needs only be loaded."""
+    folder = os.environ.get("TORCH_EXTENSIONS_DIR")
+    return folder is not None and Path(folder, op, f"{op}.so").exists()
+
+
 def remove_lock(folder: Path, op: str) -> None:
     """Remove the lock of a build that is known to have been killed."""
     (folder / op / "lock").unlink(missing_ok=True)

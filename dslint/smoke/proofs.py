@@ -67,8 +67,8 @@ class Prover:
         if reason:
             return Proof(file.rule.code, example.name, "", reason, (), None)
         tried = Tried(
-            bad=self.verdict(trial_of(example.bad, has_gpu=self.has_gpu)),
-            good=self.verdict(trial_of(example.good, has_gpu=self.has_gpu)),
+            bad=self.verdict(self._trial(file, example.bad)),
+            good=self.verdict(self._trial(file, example.good)),
             entries=tuple(parsed_names(file, example.bad)),
             without=lambda: self._without_the_entries(file, example),
         )
@@ -101,8 +101,13 @@ class Prover:
                 return f"about DeepSpeed {side['deepspeed']}"
         return ""
 
+    def _trial(self, file: RuleFile, case: Case) -> Trial:
+        trial = trial_of(case, has_gpu=self.has_gpu)
+        hides = file.text.data.get("proof", {}).get("hides", ())
+        return dataclasses.replace(trial, missing=(*trial.missing, *hides))
+
     def _without_the_entries(self, file: RuleFile, example: Example) -> Verdict | None:
-        trial = without_entries(trial_of(example.bad, has_gpu=self.has_gpu), file, example.bad)
+        trial = without_entries(self._trial(file, example.bad), file, example.bad)
         return None if trial is None else self.verdict(trial)
 
 
@@ -134,6 +139,7 @@ def trial_of(case: Case, *, has_gpu: bool) -> Trial:
         missing=tuple(name for name, state in case.get("packages", {}).items() if state == "missing"),
         detailed=True,
         floats=case.get("inputs") == "floats",
+        calls=tuple(case.get("calls", ())),
     )
 
 

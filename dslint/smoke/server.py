@@ -53,7 +53,7 @@ def main() -> None:
     if not _can_import(answer):
         return
     answer(hello=_ready(ops, answer))
-    _serve(Path(folder), sys.stdin.fileno(), answer)
+    _serve(Path(folder), sys.stdin.fileno(), ops, answer)
 
 
 def _can_import(answer: Answer) -> bool:
@@ -107,11 +107,11 @@ def _load(op: str, answer: Answer) -> bool:
     """Load an op before any fork, building it if need be; False if it doesn't work here."""
     from deepspeed.accelerator import get_accelerator
 
-    from dslint.smoke.ops import building
+    from dslint.smoke.ops import building, is_built
 
     try:
         builder = get_accelerator().create_op_builder(f"{op}Builder")
-        answer(progress={"building": builder.name})
+        answer(progress={"building": builder.name, "built_before": is_built(builder.name)})
         with building(builder.name):
             builder.load()
     except Exception as error:  # no compiler, or an op that this release or device does not have
@@ -149,11 +149,17 @@ class _Input:
         self.open = bool(chunk)
 
 
-def _serve(folder: Path, descriptor: int, answer: Answer) -> None:
+def _serve(folder: Path, descriptor: int, ops: list[str], answer: Answer) -> None:
+    """Try one trial after the other; `ops` are loaded already."""
     from dslint.smoke.training import simulate
 
     requests = _Input(descriptor)
+    loaded = set(ops)
+    wanted: set[str] = set()
     while (line := requests.line()) is not None:
+        for op in wanted - loaded:  # one trial had to load it; from now on none has to
+            loaded.add(op)
+            _load(op, answer)
         trial = Trial.from_data(json.loads(line))
         place = Path(tempfile.mkdtemp(dir=folder))
         try:
@@ -168,6 +174,7 @@ def _serve(folder: Path, descriptor: int, answer: Answer) -> None:
             return
         finally:
             shutil.rmtree(place, ignore_errors=True)
+        wanted |= set(heard.seen.get("loaded_ops", ()))
         answer(heard=heard.as_data())
 
 

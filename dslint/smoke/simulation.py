@@ -15,6 +15,8 @@ def set_rank_environment(*, gpus: int, ranks: int) -> None:
         WORLD_SIZE=str(ranks),
         LOCAL_RANK="0",
         LOCAL_WORLD_SIZE=str(gpus),
+        CROSS_RANK="0",  # the node, as DeepSpeed's own launcher tells it
+        CROSS_SIZE=str(ranks // gpus),
         LOCAL_SIZE="1",  # else the shared-memory collective of the CPU waits for its peers
         MASTER_ADDR="127.0.0.1",
         MASTER_PORT="29500",

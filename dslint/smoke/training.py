@@ -16,6 +16,7 @@ import torch
 from dslint.smoke import inspection
 from dslint.smoke.model import THRESHOLD, batch, tiny_model
 from dslint.smoke.reporting import Reporter
+from dslint.smoke.script_calls import make_calls
 from dslint.smoke.simulation import (
     hide_packages,
     join_fake_group,
@@ -24,6 +25,7 @@ from dslint.smoke.simulation import (
     without_shared_memory_collective,
 )
 from dslint.smoke.trial import Trial
+from dslint.smoke.verdict import LONGEST_START
 from dslint.smoke.watch import Watch
 
 CONFIG, ACCELERATE = Path("ds_config.json"), Path("accelerate.yaml")
@@ -75,6 +77,7 @@ def _phases(trial: Trial, reporter: Reporter, watch: Watch) -> None:
     model = tiny_model(_threshold(config), floats=trial.floats)
     shapes = inspection.shapes_of(model)
     engine = _initialize(trial, config, model, watch)
+    make_calls(trial.calls, engine, CONFIG)
     reporter.enter("step")
     reporter.tell(**inspection.engine_facts(engine))
     if trial.detailed:
@@ -167,18 +170,27 @@ def _client_optimizer(watch: Watch, parameters: Any) -> Any:
 
 
 def train(engine: Any, steps: int, reporter: Reporter) -> None:
-    """Take optimizer steps; while each of them overflows, some more."""
+    """Take optimizer steps; some more while none of them can move anything."""
     before = inspection.masters(engine)
+    computed = inspection.follow_type(engine.module.head)
     losses: list[Any] = []
     rates: list[float | None] = []
-    while len(losses) < steps or (_skipped(engine) >= len(losses) and len(losses) < steps + PATIENCE):
+    moving = 0
+    while len(losses) < steps or (not moving and _is_worth_another(len(losses), steps, _skipped(engine))):
         rates.append(_rate(engine))
+        skipped = _skipped(engine)
         losses.append(step(engine, len(losses)))
+        moving += rates[-1] != 0 and _skipped(engine) == skipped
         reporter.tell(losses=losses, rates=rates, steps=int(engine.global_steps), skipped=_skipped(engine))
     after = inspection.masters(engine)
     reporter.tell(norm=inspection.norm(after))
     moved = inspection.differ(before, after)
-    reporter.tell(moved=moved, loss_scale=_loss_scale(engine))
+    reporter.tell(moved=moved, loss_scale=_loss_scale(engine), computed=" ".join(sorted(computed)))
+
+
+def _is_worth_another(count: int, wanted: int, skipped: int) -> bool:
+    """Whether to go on while nothing moves: all steps overflowed, or a warm-up's learning rate is still 0."""
+    return count < wanted + PATIENCE and count - skipped < max(wanted, LONGEST_START)
 
 
 def step(engine: Any, number: int) -> Any:
@@ -221,7 +233,7 @@ def _save_weights(engine: Any, shapes: inspection.Shapes, reporter: Reporter) ->
     file = WEIGHTS / "pytorch_model.bin"
     written = file.exists()
     reporter.tell(saved=bool(saved) if saved is not None else written)
-    if written and engine.global_rank == 0:
+    if written and file.stat().st_size and engine.global_rank == 0:
         reporter.tell(weights=inspection.compare_weights(file, shapes))
 
 

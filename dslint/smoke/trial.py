@@ -30,6 +30,7 @@ class Trial:
         arguments: TrainingArguments for the loader "hf" that shall not agree with the config.
         missing: packages that shall seem not to be installed.
         floats: whether the model's batches are floats, in its own type, and not tokens.
+        calls: what the script calls after `initialize`, by the names of script_calls.CALLS.
     """
 
     config: str | None
@@ -46,6 +47,7 @@ class Trial:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     missing: tuple[str, ...] = ()
     floats: bool = False
+    calls: tuple[str, ...] = ()
 
     @property
     def ranks(self) -> int:
@@ -61,4 +63,5 @@ class Trial:
         """The trial that `as_data` wrote."""
         known = {each.name for each in fields(cls)}
         values = {key: value for key, value in data.items() if key in known}
-        return cls(**{**values, "missing": tuple(values.get("missing", ()))})
+        tuples = {name: tuple(values.get(name, ())) for name in ("missing", "calls")}
+        return cls(**{**values, **tuples})

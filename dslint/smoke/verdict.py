@@ -190,10 +190,23 @@ def _step_failures(seen: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             "overflow",
             f"all {count} steps overflowed in fp16 and were skipped, so nothing was trained{scale_told}",
         )
-    elif seen.get("moved") is False:
-        rates = seen.get("rates") or [None]
-        why = " since the learning rate was 0" if all(rate == 0 for rate in rates) else ""
+    elif seen.get("moved") is False and not _may_be_warming_up(seen):
+        why = " since the learning rate was 0" if _without_rate(seen) else ""
         yield "standstill", f"{count} optimizer steps moved no parameter{why}"
+
+
+LONGEST_START = 5
+"""Steps with a learning rate of 0 at which no warm-up explains it: DeepSpeed's leave it at the third step."""
+
+
+def _without_rate(seen: Mapping[str, Any]) -> bool:
+    return all(rate == 0 for rate in seen.get("rates") or [None])
+
+
+def _may_be_warming_up(seen: Mapping[str, Any]) -> bool:
+    """Whether nothing moved since a warm-up has only begun."""
+    taken = len(seen.get("rates") or ()) - seen.get("skipped", 0)
+    return _without_rate(seen) and taken < LONGEST_START
 
 
 def _save_failures(seen: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -228,6 +241,8 @@ def _notes(one: Heard, ranks: Sequence[Heard]) -> Iterator[str]:
     taken, skipped = len(seen.get("losses") or ()) or seen.get("steps", 0), seen.get("skipped", 0)
     if 0 < skipped < taken:
         yield f"{skipped} of {taken} steps overflowed while the loss scale came down"
+    if seen.get("moved") is False and _may_be_warming_up(seen):
+        yield "the learning rate was 0 in all steps: whether they move a parameter was not seen; try more --steps"
     if seen.get("redirected"):
         yield f"{', '.join(sorted(set(seen['redirected'])))}: pointed into a temporary folder for the trial"
     yield from _script_notes(seen)

@@ -8,7 +8,7 @@ import warnings
 from dataclasses import dataclass, field
 from typing import Any
 
-from dslint.smoke.ops import building
+from dslint.smoke.ops import building, is_built
 from dslint.smoke.reporting import Reporter
 
 PATHS = frozenset({"nvme_path", "output_path", "output_file"})
@@ -22,6 +22,7 @@ class Watch:
     Attributes:
         reporter: who is told.
         config: the parsed DeepSpeedConfig, once there is one.
+        loaded: names of the ops that were built or loaded.
         warned: what was logged or warned of, in order.
         redirected: keys whose absolute path was replaced by one in the trial's folder.
         redirect: whether to replace such paths.
@@ -29,6 +30,7 @@ class Watch:
 
     reporter: Reporter
     config: Any = None
+    loaded: list[str] = field(default_factory=list)
     warned: list[str] = field(default_factory=list)
     redirected: list[str] = field(default_factory=list)
     redirect: bool = True
@@ -82,10 +84,13 @@ class Watch:
 
         @functools.wraps(load)
         def loaded(builder: Any, *args: Any, **kwargs: Any) -> Any:
-            self.reporter.tell(building=builder.name)
+            self.reporter.tell(building=builder.name, built_before=is_built(builder.name))
             try:
                 with building(builder.name):
-                    return load(builder, *args, **kwargs)
+                    op = load(builder, *args, **kwargs)
+                self.loaded.append(type(builder).__name__.removesuffix("Builder"))
+                self.reporter.tell(loaded_ops=self.loaded)
+                return op
             finally:
                 self.reporter.tell(built=builder.name)
 

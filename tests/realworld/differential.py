@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 
 from dslint.data import data_folder
@@ -15,10 +14,10 @@ from dslint.lint import facts_of
 from dslint.rulebook.finding import Finding
 from dslint.rulebook.judge import judge as judge_run
 from dslint.rulebook.loader import RuleFile, load_rules
-from dslint.runs.releases import parse_release
+from dslint.runs.releases import NEWEST
 from dslint.runs.run import Options, Run
 from dslint.runs.unknown import Unknown
-from dslint.runs.versions import KnownVersion
+from dslint.runs.versions import KnownVersion, installed_version
 from dslint.smoke.client import SmokeServer
 from dslint.smoke.trial import Trial
 from dslint.smoke.verdict import HANGS, Verdict
@@ -79,7 +78,7 @@ class Comparison:
     @property
     def errors(self) -> tuple[Finding, ...]:
         """The errors that say that the run will not start or will stop."""
-        return tuple(one for one in self.findings if one.severity == "error" and one.code in refusing_rules())
+        return tuple(filter(claims_refusal, self.findings))
 
     @property
     def is_false_alarm(self) -> bool:
@@ -115,6 +114,11 @@ def rule_files() -> tuple[RuleFile, ...]:
 def refusing_rules() -> frozenset[str]:
     """The codes of the rules that claim a refusal."""
     return frozenset(file.rule.code for file in rule_files() if "raises" in file.text.data["effect"])
+
+
+def claims_refusal(finding: Finding) -> bool:
+    """Whether a finding is an error that says that the run won't start or will stop."""
+    return finding.severity == "error" and finding.code in refusing_rules()
 
 
 def subjects_in(folder: Path) -> Iterator[Subject]:
@@ -155,5 +159,5 @@ def findings_on(subject: Subject, loader: str, packages: Mapping[str, str] | Non
 
 def _run(subject: Subject, options: Options) -> Run:
     document = read_config(Source(subject.name, subject.text.encode("utf-8", errors="surrogateescape")))
-    release = parse_release(version("deepspeed"))
-    return Run(document, None, options, KnownVersion(release, exact=True, where="installed", path=None, line=None))
+    newest = KnownVersion(NEWEST, exact=True, where="the newest", path=None, line=None)
+    return Run(document, None, options, installed_version() or newest)

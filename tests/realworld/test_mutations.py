@@ -33,8 +33,12 @@ def test_the_same_seed_makes_the_same_mutants() -> None:
 
 
 def test_mutants_do_not_change_over_time() -> None:
-    mutant = Breeder(TEXTS).mutant("small.json", 1)
-    assert (mutant.name, mutant.mistakes, json.loads(mutant.text)) == ()
+    mutant = Breeder(TEXTS).mutant("small.json", 8)
+    assert mutant.name == "small.json#8"
+    assert mutant.mistakes == ("move zero_optimization.stage: to zero_optimization",)
+    assert Breeder(TEXTS).mutant("small.json", 7).text == (
+        '{\n  "train_batch_size": 0,\n  "zero_optimization": {\n    "stage": 1\n  }\n}\n'
+    )
 
 
 def test_a_mutant_does_not_depend_on_those_made_before() -> None:

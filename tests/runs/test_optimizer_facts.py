@@ -92,6 +92,30 @@ def test_numbers_as_text() -> None:
     assert list(found(optimizer("AdamW", lr="1e-5", eps="auto"), "optimizer.text_params")) == ["lr"]
 
 
+def test_optimizer_values_that_are_no_numbers() -> None:
+    of = optimizer("AdamW", lr=[0.1], eps=None, weight_decay={}, betas=None)
+    assert list(found(of, "optimizer.not_numbers")) == ["lr", "eps", "weight_decay"]
+    of = optimizer("Adafactor", lr=0.1, eps=[1e-30, 1e-3], weight_decay="0.1")
+    assert found(of, "optimizer.not_numbers") == {}
+    assert facts({"optimizer": None}).value("optimizer.not_numbers") == ()
+
+
+def test_scheduler_values_that_are_no_numbers() -> None:
+    of = scheduler("WarmupDecayLR", warmup_max_lr="0.1", warmup_min_lr=0, total_num_steps="auto")
+    assert list(found(of, "scheduler.not_numbers")) == ["warmup_max_lr"]
+    assert facts({"scheduler": {"params": {"warmup_max_lr": "0.1"}}}).value("scheduler.not_numbers") == ()
+
+
+@pytest.mark.parametrize(
+    ("number", "has_fraction"), [("100", False), ("100.0", True), ("1e2", True), ("1E2", True), ("0.5", False)]
+)
+def test_step_counts_that_are_a_fraction_for_json_alone(number: str, has_fraction: bool) -> None:
+    text = f'{{"scheduler": {{"type": "WarmupLR", "params": {{"warmup_num_steps": {number}}}}}}}'
+    document = read_config(Source("ds_config.json", text.encode()))
+    of = facts_of(Run(document, None, Options(), None))
+    assert bool(of.value("scheduler.counts_with_fraction")) is has_fraction
+
+
 def test_an_untested_optimizer_depends_on_the_stage() -> None:
     config = {"optimizer": {"type": "SGD", "params": {"lr": 0.1}}, "zero_optimization": {"stage": 1}}
     assert facts(config).value("optimizer.is_untested") is True

@@ -21,6 +21,7 @@ from dslint.runs.optimizers import (
     refused_scheduler_values,
     refuses_amsgrad,
     scheduler_kind,
+    scheduler_values_not_numbers,
     unknown_params,
     unknown_scheduler_params,
 )
@@ -228,6 +229,28 @@ def test_warmup_steps_must_be_a_positive_integer(name: str, value: object) -> No
 @pytest.mark.parametrize("value", [1, 10, True, UNDECIDABLE])
 def test_warmup_steps_that_count_or_cannot_be_told_are_taken(value: object) -> None:
     assert refused_scheduler_values("WarmupLR", {"warmup_num_steps": value}) == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "param", "value", "is_none"),
+    [
+        ("WarmupLR", "warmup_max_lr", "0.1", True),
+        ("WarmupLR", "warmup_max_lr", {}, True),
+        ("WarmupLR", "warmup_max_lr", [0.1], False),
+        ("WarmupLR", "warmup_max_lr", None, False),
+        ("WarmupLR", "warmup_min_lr", None, True),
+        ("WarmupLR", "warmup_min_lr", True, False),
+        ("WarmupLR", "warmup_min_lr", UNDECIDABLE, False),
+        ("WarmupLR", "total_num_steps", "100", False),
+        ("WarmupDecayLR", "total_num_steps", [100], True),
+        ("WarmupDecayLR", "total_num_steps", None, True),
+        ("WarmupCosineLR", "cos_min_ratio", "0.1", False),
+        ("OneCycle", "cycle_min_lr", "0.1", True),
+        ("StepLR", "gamma", "0.1", False),
+    ],
+)
+def test_scheduler_values_must_be_numbers(name: str, param: str, value: object, is_none: bool) -> None:
+    assert scheduler_values_not_numbers(name, {param: value}) == ((param,) if is_none else ())
 
 
 def test_warmup_steps_may_be_left_out() -> None:

@@ -85,7 +85,7 @@ def test_a_learning_rate_of_zero_moves_nothing(server: SmokeServer) -> None:
     found = tried(server, config(2, optimizer=optimizer))
     assert (found.failure, found.reason) == (
         "standstill",
-        "2 optimizer steps moved no parameter since the learning rate was 0",
+        "5 optimizer steps moved no parameter since the learning rate was 0",
     )
 
 
@@ -95,6 +95,15 @@ def test_a_learning_rate_of_zero_moves_nothing(server: SmokeServer) -> None:
 def test_the_batch_must_fit_the_ranks(server: SmokeServer, gpus: int, nodes: int, phase: str) -> None:
     batch = {"train_batch_size": 16, "train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 1}
     assert tried(server, batch, gpus=gpus, nodes=nodes).phase == phase
+
+
+def test_a_warm_up_that_begins_with_0_moves_in_the_end(server: SmokeServer) -> None:
+    scheduler = {"type": "WarmupLR", "params": {"warmup_min_lr": 0, "warmup_max_lr": 0.1, "warmup_num_steps": 100}}
+    optimizer = {"type": "AdamW", "params": {"lr": 0.1, "torch_adam": True}}
+    found = tried(server, config(2, optimizer=optimizer, scheduler=scheduler))
+    assert found.passed, found.reason
+    assert found.seen["rates"][:2] == [0, 0]
+    assert found.seen["moved"]
 
 
 def test_deepspeed_reads_hjson_and_refuses_a_duplicate(server: SmokeServer) -> None:
