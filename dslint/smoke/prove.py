@@ -9,7 +9,7 @@ import argparse
 import json
 import queue
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
@@ -37,7 +37,7 @@ def main() -> int:
         print(f"dslint: {error}", file=sys.stderr)
         return 2
     if options.write is not None:
-        _write(options.write, {**device, "proofs": [asdict(proof) for proof in proofs]})
+        _write(options.write, device, [asdict(proof) for proof in proofs])
     run = [proof for proof in proofs if not proof.not_run]
     holding = [proof for proof in run if proof.holds]
     print(
@@ -51,22 +51,25 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m dslint.smoke.prove", description=(__doc__ or "").splitlines()[0]
     )
-    parser.add_argument("codes", nargs="*", metavar="CODE", help="rules to prove (default: all)")
+    parser.add_argument("codes", nargs="*", metavar="CODE", help="rules to prove: DS201, DS2, ... (default: all)")
     parser.add_argument("--device", choices=["auto", "cpu", "cuda"], default="auto")
     parser.add_argument(
         "--jobs", type=int, default=1, metavar="N", help="processes that try examples (default: 1)"
     )
-    parser.add_argument("--write", type=Path, metavar="FILE.json", help="write down what was seen")
+    parser.add_argument(
+        "--write", type=Path, metavar="FILE.json", help="write down what was seen; other rules in the file stay"
+    )
     return parser.parse_args()
 
 
 def _tasks(codes: Sequence[str]) -> Iterator[Task]:
     """Every example of the chosen rules, with its place in the result."""
-    files = {file.rule.code: file for file in load_rules(Path(data_folder("rules")))}
-    unknown = [code for code in codes if code not in files]
-    if unknown:
-        raise SmokeError(f"there is no rule {unknown[0]}")
-    pairs = ((files[code], example) for code in codes or files for example in examples(files[code].text))
+    files = load_rules(Path(data_folder("rules")))
+    for code in codes:
+        if not any(file.rule.code.startswith(code) for file in files):
+            raise SmokeError(f"there is no rule {code}")
+    chosen = [file for file in files if file.rule.code.startswith(tuple(codes) or "")]
+    pairs = [(file, example) for file in chosen for example in examples(file.text)]
     for number, (file, example) in enumerate(pairs):
         yield number, file, example
 
@@ -105,9 +108,23 @@ def _device(server: SmokeServer) -> dict[str, Any]:
     return {name: seen[name] for name in ("device", "torch", "deepspeed")}
 
 
-def _write(path: Path, record: dict[str, Any]) -> None:
+def _write(path: Path, device: Mapping[str, str], proofs: Sequence[Mapping[str, Any]]) -> None:
+    """Write the proofs down, in the order of the rules; those of rules that were not tried now stay."""
+    known = _known(path, device)
+    found = {(proof["code"], proof["example"]): proof for proof in [*known.get("proofs", ()), *proofs]}
+    order = [(file.rule.code, example.name) for _, file, example in _tasks(())]
+    record = {**known, **device, "proofs": [found[key] for key in order if key in found]}
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _known(path: Path, device: Mapping[str, str]) -> Mapping[str, Any]:
+    """What the file holds of the same device and versions; nothing if it is about others."""
+    try:
+        record: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return record if all(record.get(name) == value for name, value in device.items()) else {}
 
 
 if __name__ == "__main__":
