@@ -136,6 +136,24 @@ def numpy_without_torch(env: Environment) -> Iterator[Trouble]:
         )
 
 
+def checkpoints_that_do_not_load(env: Environment) -> Iterator[Trouble]:
+    """Since torch 2.6, torch.load reads plain weights only; DeepSpeed asks for more since 0.16.0.
+
+    DeepSpeed calls it in runtime/checkpoint_engine/torch_checkpoint_engine.py, TorchCheckpointEngine.load. Tried:
+    0.15.4 under torch 2.13 saves a ZeRO checkpoint and stops with an UnpicklingError when it loads it.
+    """
+    torch, deepspeed = (env.version(name) or "" for name in ("torch", "deepspeed"))
+    if satisfies(torch, ">=2.6") and satisfies(deepspeed, "<0.16.0"):
+        yield Trouble(
+            "checkpoints-do-not-load",
+            "error",
+            "DeepSpeed",
+            f"DeepSpeed {deepspeed} saves ZeRO checkpoints that it can't load under torch {torch}: load_checkpoint "
+            "stops with an UnpicklingError (Weights only load failed), so no run can resume",
+            pip(env, "deepspeed>=0.16.0"),
+        )
+
+
 def foreign_prebuilt_ops(env: Environment) -> Iterator[Trouble]:
     """DeepSpeed's ops were built at its installation, for another torch.
 

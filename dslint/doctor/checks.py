@@ -11,6 +11,7 @@ CHECKS: tuple[Check, ...] = (
     check_packages.failed_imports,
     check_packages.unmet_requirements,
     check_packages.numpy_without_torch,
+    check_packages.checkpoints_that_do_not_load,
     check_packages.foreign_prebuilt_ops,
     check_gpu.cpu_build_of_torch,
     check_gpu.unusable_gpu,

@@ -27,7 +27,7 @@ class Tried:
     Attributes:
         bad: the verdict on the side that breaks the rule.
         good: the verdict on the side that keeps it.
-        entries: names of the entries of the bad side that are said to have no effect, as the parsed config has them.
+        entries: names of the entries of the bad side that are said to have no effect, as they are once parsed.
         without: gives the verdict on the bad side without them; None if there are none.
     """
 
@@ -140,7 +140,8 @@ BEHAVIOUR = ("losses", "rates", "norm", "moved", "skipped", "saved", "loss_scale
 def _behaviour(verdict: Verdict) -> dict[str, Any]:
     seen = verdict.seen
     finite = all(loss is not None for loss in verdict.losses)
-    return {**seen.get("settings", {}), **{name: seen.get(name) for name in BEHAVIOUR}, "finite": finite}
+    told = {name: seen.get(name) for name in BEHAVIOUR}
+    return {**seen.get("settings", {}), **seen.get("traces", {}), **told, "finite": finite}
 
 
 def shown(effect: Effect, tried: Tried) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -82,8 +82,12 @@ def _inner_facts(engine: Any) -> dict[str, Any]:
     return {
         "masters": _type_of_masters(engine),
         "partitioned": _partitioned_parameters(engine),
+        "placed": _devices(engine.module.parameters()),
+        "sent_as": str(engine.communication_data_type).removeprefix("torch."),
+        "secondary_ranks": _secondary_ranks(engine),
         "sequence_ranks": int(getattr(engine, "sequence_parallel_size", 1)),
-        "timers": len(engine.engine_timers.active_timers()),
+        "timers": len(engine.engine_timers.micro_timers + engine.engine_timers.global_timers),
+        "deepcompiled": bool(getattr(engine, "_deepcompile_active", False)),
         "built_partitioned": _transformers_partitions(),
     }
 
@@ -100,6 +104,22 @@ def _partitioned_parameters(engine: Any) -> int:
     Stage 3 marks those that are (deepspeed/runtime/zero/parameter_offload.py, mark_persistent_parameters).
     """
     return sum(getattr(each, "ds_persist", True) is False for each in engine.module.parameters())
+
+
+def _secondary_ranks(engine: Any) -> int | None:
+    """Over how many ranks ZeRO++ lays a secondary partition; None if there is none.
+
+    Source: deepspeed/runtime/zero/partition_parameters.py, Init.
+    """
+    for each in engine.module.parameters():
+        if getattr(each, "ds_zero_param_process_group", None) is not None:
+            return int(each.ds_secondary_tensor_group_size)
+    return None
+
+
+def _devices(parameters: Iterable[torch.nn.Parameter]) -> list[str]:
+    """The kinds of devices that parameters, or this rank's parts of them, lie on."""
+    return sorted({getattr(each, "ds_tensor", each).device.type for each in parameters})
 
 
 def _transformers_partitions() -> bool:
@@ -151,6 +171,25 @@ def follow_type(layer: torch.nn.Module) -> set[str]:
     return types
 
 
+def traces(own: Iterable[Path]) -> dict[str, Any]:
+    """What training leaves behind beside the engine.
+
+    Args:
+        own: the files in the working folder that DeepSpeed didn't write.
+    """
+    return {
+        "recorded": _recorded_collectives(),
+        "written": sorted(path.name for path in Path().iterdir() if path not in set(own)),
+    }
+
+
+def _recorded_collectives() -> bool:
+    """Whether DeepSpeed's logger of collectives has recorded any (deepspeed/comm/comm.py, timed_op)."""
+    from deepspeed.comm.comm import comms_logger
+
+    return bool(comms_logger.comms_dict)
+
+
 def masters(engine: Any) -> list[torch.Tensor] | None:
     """Copies of this rank's part of the parameters that the optimizer steps; None if they can't be seen."""
     for name in MASTERS:
@@ -176,7 +215,7 @@ def differ(before: list[torch.Tensor] | None, after: list[torch.Tensor] | None) 
 
 
 def norm(tensors: list[torch.Tensor] | None) -> float | str | None:
-    """The Euclidean norm of all elements, to six digits, as text if it isn't finite; None if they can't be seen."""
+    """The Euclidean norm of all elements to six digits: text if it isn't finite, None if they can't be seen."""
     if tensors is None:
         return None
     value = math.sqrt(sum(float(each.double().square().sum()) for each in tensors))

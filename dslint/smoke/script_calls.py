@@ -1,4 +1,4 @@
-"""What a script may call beside `initialize`, where only that call makes DeepSpeed read a section of the config."""
+"""What a script may call after `initialize`: some sections of a config are read only there."""
 
 from __future__ import annotations
 

@@ -71,10 +71,9 @@ def _ready(ops: list[str], answer: Answer) -> dict[str, Any]:
     for name in IMPORTED:
         if name in ("torch", "deepspeed"):
             answer(progress={"importing": name})
-        importlib.import_module(name)
+        _import_if_there(name)
     for name in (*hugging_face.PRELOADED, *accelerate_config.PRELOADED):
-        if importlib.util.find_spec(name.partition(".")[0]) is not None:
-            importlib.import_module(name)
+        _import_if_there(name)
     importlib.import_module("dslint.smoke.training")
     import torch
 
@@ -90,6 +89,15 @@ def _ready(ops: list[str], answer: Answer) -> dict[str, Any]:
         "ops": [name for name in ops if _load(name, answer)],
         "cuda_started": torch.cuda.is_initialized(),
     }
+
+
+def _import_if_there(name: str) -> None:
+    """Import a module that other releases, or other environments, may lack."""
+    try:
+        importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not name.startswith(error.name):
+            raise
 
 
 def _name_architecture() -> None:

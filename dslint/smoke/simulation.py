@@ -46,6 +46,17 @@ def without_shared_memory_collective() -> None:
         backend.build_shm_op = lambda: None
 
 
+def skip_check_of_peers(engine: Any) -> None:
+    """Leave out AutoTP's check that all ranks of its group got the same batch.
+
+    It counts the ranks by a sum, which a fake group doesn't make (deepspeed/runtime/engine.py,
+    DeepSpeedEngine._configure_tensor_parallel_states).
+    """
+    check = getattr(engine, "first_dataloader_check", None)
+    if check is not None:
+        check.remove()
+
+
 def set_abilities(*, fp16: bool | None, bf16: bool | None) -> None:
     """Make DeepSpeed's accelerator answer like a device with, or without, these types; None leaves the truth."""
     import torch

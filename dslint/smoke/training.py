@@ -7,7 +7,7 @@ import functools
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from dslint.smoke.simulation import (
     join_fake_group,
     set_abilities,
     set_rank_environment,
+    skip_check_of_peers,
     without_shared_memory_collective,
 )
 from dslint.smoke.trial import Trial
@@ -77,6 +78,8 @@ def _phases(trial: Trial, reporter: Reporter, watch: Watch) -> None:
     model = tiny_model(_threshold(config), floats=trial.floats)
     shapes = inspection.shapes_of(model)
     engine = _initialize(trial, config, model, watch)
+    if _absent_peers(trial):
+        skip_check_of_peers(engine)
     make_calls(trial.calls, engine, CONFIG)
     reporter.enter("step")
     reporter.tell(**inspection.engine_facts(engine))
@@ -186,6 +189,7 @@ def train(engine: Any, steps: int, reporter: Reporter) -> None:
     reporter.tell(norm=inspection.norm(after))
     moved = inspection.differ(before, after)
     reporter.tell(moved=moved, loss_scale=_loss_scale(engine), computed=" ".join(sorted(computed)))
+    reporter.tell(traces=inspection.traces(own=(CONFIG, ACCELERATE)))
 
 
 def _is_worth_another(count: int, wanted: int, skipped: int) -> bool:
@@ -243,11 +247,22 @@ def _absent_peers(trial: Trial) -> range:
     return range(1, trial.ranks) if simulated else range(0)
 
 
-def _stand_in(peers: range) -> None:
-    """Let rank 0's parts stand for those of ranks that are not there: some settings load the parts of all."""
-    for part in Path(CHECKPOINT, TAG).glob("*zero_pp_rank_0_*"):
-        for rank in peers:
-            other = part.with_name(part.name.replace("zero_pp_rank_0_", f"zero_pp_rank_{rank}_"))
+def _stand_in(peers: range, splits: int) -> None:
+    """Let rank 0's parts stand for those of ranks that are not there: some settings load the parts of all.
+
+    Args:
+        peers: the ranks that are not there.
+        splits: over how many ranks a layer is split.
+    """
+    _link_as("zero_pp_rank_0_", [f"zero_pp_rank_{rank}_" for rank in peers])
+    if peers:
+        _link_as("mp_rank_00_", [f"mp_rank_{rank:02d}_" for rank in range(1, splits)])
+
+
+def _link_as(own: str, others: Iterable[str]) -> None:
+    for part in list(Path(CHECKPOINT, TAG).glob(f"*{own}*")):
+        for name in others:
+            other = part.with_name(part.name.replace(own, name))
             if not other.exists():
                 os.link(part, other)
 
@@ -255,7 +270,7 @@ def _stand_in(peers: range) -> None:
 def _save_and_load(engine: Any, reporter: Reporter, peers: range) -> None:
     """Save a checkpoint, step away from it, load it back, compare, and step once more."""
     engine.save_checkpoint(CHECKPOINT, tag=TAG)
-    _stand_in(peers)
+    _stand_in(peers, splits=int(engine.mp_world_size))
     steps, parameters = int(engine.global_steps), inspection.local_parameters(engine)
     step(engine, steps)
     reporter.enter("load")

@@ -108,3 +108,21 @@ def test_prebuilt_ops_must_be_of_this_torch(gpu_machine: Environment) -> None:
     unused = replace(gpu_machine.deepspeed, prebuilt_for="2.6")
     (trouble,) = checks.foreign_prebuilt_ops(replace(gpu_machine, deepspeed=unused))
     assert trouble.severity == "warning"
+
+
+@pytest.mark.parametrize(
+    ("torch", "deepspeed", "fails"),
+    [
+        ("2.13.0+cpu", "0.15.4", True),
+        ("2.6.0", "0.15.4", True),
+        ("2.5.1", "0.15.4", False),
+        ("2.13.0+cpu", "0.16.0", False),
+        (None, "0.15.4", False),
+        ("2.13.0", "somebody's own", False),
+    ],
+)
+def test_checkpoints_of_an_old_deepspeed_do_not_load_under_a_new_torch(
+    gpu_machine: Environment, torch: str | None, deepspeed: str, fails: bool
+) -> None:
+    env = with_versions(gpu_machine, torch=torch, deepspeed=deepspeed)
+    assert bool(list(checks.checkpoints_that_do_not_load(env))) is fails

@@ -111,8 +111,9 @@ class Breeder:
         return f"{name} {spot.path}: {MISTAKES[name](random, spot)}"
 
     def _swap(self, random: Random, spot: Spot) -> str:
-        """Take the value that another file has for the same key."""
-        spot.entry.value = copy.deepcopy(random.choice(self._values[spot.entry.key]))
+        """Take the value that another file has for the same key; a misspelt one keeps its own."""
+        values = self._values.get(spot.entry.key, [spot.entry.value])
+        spot.entry.value = copy.deepcopy(random.choice(values))
         return brief(spot.entry.value)
 
     def _add(self, random: Random, spot: Spot) -> str:
