@@ -139,6 +139,7 @@ def trial_of(case: Case, *, has_gpu: bool) -> Trial:
         missing=tuple(name for name, state in case.get("packages", {}).items() if state == "missing"),
         detailed=True,
         floats=case.get("inputs") == "floats",
+        launcher=case.get("launcher", "torchrun"),
         calls=tuple(case.get("calls", ())),
     )
 

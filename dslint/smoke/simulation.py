@@ -8,15 +8,15 @@ import sys
 from typing import Any
 
 
-def set_rank_environment(*, gpus: int, ranks: int) -> None:
-    """What a launcher sets for rank 0."""
+def set_rank_environment(*, gpus: int, ranks: int, launcher: str = "torchrun") -> None:
+    """What a launcher sets for rank 0; DeepSpeed's own tells the node too (deepspeed/launcher/launch.py, main)."""
+    if launcher == "deepspeed":
+        os.environ.update(CROSS_RANK="0", CROSS_SIZE=str(ranks // gpus))
     os.environ.update(
         RANK="0",
         WORLD_SIZE=str(ranks),
         LOCAL_RANK="0",
         LOCAL_WORLD_SIZE=str(gpus),
-        CROSS_RANK="0",  # the node, as DeepSpeed's own launcher tells it
-        CROSS_SIZE=str(ranks // gpus),
         LOCAL_SIZE="1",  # else the shared-memory collective of the CPU waits for its peers
         MASTER_ADDR="127.0.0.1",
         MASTER_PORT="29500",

@@ -37,7 +37,7 @@ PATIENCE = 40
 
 def simulate(trial: Trial, reporter: Reporter) -> None:
     """Take a trial through DeepSpeed as rank 0 of a fake group."""
-    set_rank_environment(gpus=trial.gpus, ranks=trial.ranks)
+    set_rank_environment(gpus=trial.gpus, ranks=trial.ranks, launcher=trial.launcher)
     prepare(trial)
     join_fake_group(trial.ranks)
     run(trial, reporter)

@@ -30,6 +30,7 @@ class Trial:
         arguments: TrainingArguments for the loader "hf" that shall not agree with the config.
         missing: packages that shall seem not to be installed.
         floats: whether the model's batches are floats, in its own type, and not tokens.
+        launcher: who starts the ranks of a simulated group: "torchrun" or "deepspeed".
         calls: what the script calls after `initialize`, by the names of script_calls.CALLS.
     """
 
@@ -47,6 +48,7 @@ class Trial:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     missing: tuple[str, ...] = ()
     floats: bool = False
+    launcher: str = "torchrun"
     calls: tuple[str, ...] = ()
 
     @property
