@@ -148,8 +148,8 @@ def checkpoints_that_do_not_load(env: Environment) -> Iterator[Trouble]:
             "checkpoints-do-not-load",
             "error",
             "DeepSpeed",
-            f"DeepSpeed {deepspeed} saves ZeRO checkpoints that it can't load under torch {torch}: load_checkpoint "
-            "stops with an UnpicklingError (Weights only load failed), so no run can resume",
+            f"DeepSpeed {deepspeed} saves ZeRO checkpoints that it can't load under torch {torch}: no run can resume, "
+            "since load_checkpoint stops with an UnpicklingError (Weights only load failed)",
             pip(env, "deepspeed>=0.16.0"),
         )
 

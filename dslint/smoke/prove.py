@@ -21,7 +21,7 @@ from dslint.rulebook.loader import RuleFile, load_rules
 from dslint.smoke.client import SmokeServer
 from dslint.smoke.environment import SmokeError
 from dslint.smoke.ops import SERVED
-from dslint.smoke.proofs import Proof, Prover
+from dslint.smoke.proofs.prover import Proof, Prover
 from dslint.smoke.trial import Trial
 
 Task = tuple[int, RuleFile, Example]

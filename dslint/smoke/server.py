@@ -22,8 +22,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from dslint.smoke import accelerate_config, hugging_face
 from dslint.smoke.children import ServerClosedError, adopt_orphans, run_forked
+from dslint.smoke.rank import accelerate_config, hugging_face
 from dslint.smoke.trial import Trial
 
 IMPORTED = (
@@ -74,7 +74,7 @@ def _ready(ops: list[str], answer: Answer) -> dict[str, Any]:
         _import_if_there(name)
     for name in (*hugging_face.PRELOADED, *accelerate_config.PRELOADED):
         _import_if_there(name)
-    importlib.import_module("dslint.smoke.training")
+    importlib.import_module("dslint.smoke.rank.training")
     import torch
 
     gc.collect()
@@ -159,7 +159,7 @@ class _Input:
 
 def _serve(folder: Path, descriptor: int, ops: list[str], answer: Answer) -> None:
     """Try one trial after the other; `ops` are loaded already."""
-    from dslint.smoke.training import simulate
+    from dslint.smoke.rank.training import simulate
 
     requests = _Input(descriptor)
     loaded = set(ops)

@@ -14,7 +14,7 @@ from dslint.smoke.environment import SmokeError
 from dslint.smoke.launch import run_real
 from dslint.smoke.listening import Progress
 from dslint.smoke.planning import Plan, SmokeOptions, plan, script_of
-from dslint.smoke.script import run_script
+from dslint.smoke.script.running import run_script
 from dslint.smoke.trial import Trial
 from dslint.smoke.verdict import Verdict, judge
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dslint.smoke import server, training
+from dslint.smoke import server
+from dslint.smoke.rank import training
 from dslint.smoke.reporting import Reporter
 from dslint.smoke.trial import Trial
 

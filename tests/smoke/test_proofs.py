@@ -12,8 +12,8 @@ import yaml
 from dslint.rulebook.cases import Example, examples
 from dslint.rulebook.loader import RuleFile, load_rules
 from dslint.smoke.client import SmokeServer
-from dslint.smoke.evidence import Tried, complaints
-from dslint.smoke.proofs import Prover, trial_of, without_entries
+from dslint.smoke.proofs.evidence import Tried, complaints
+from dslint.smoke.proofs.prover import Prover, trial_of, without_entries
 from dslint.smoke.verdict import Verdict
 
 ROOT = Path(__file__).parents[2]

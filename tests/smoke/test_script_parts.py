@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dslint.smoke.reporting import Reporter, report_file
-from dslint.smoke.trainer_limits import keep_quiet, shorten_trainings
+from dslint.smoke.script.trainer_limits import keep_quiet, shorten_trainings
 
 
 def told(folder: Path) -> dict[str, Any]:
@@ -47,7 +47,7 @@ class Engine:
 @pytest.mark.deepspeed
 def test_steps_are_counted_from_where_the_script_begins(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
-    from dslint.smoke.counting import Counter
+    from dslint.smoke.script.counting import Counter
 
     engine = Engine(torch.nn.Parameter(torch.zeros(3)))
     counter = Counter(engine, Reporter(tmp_path, 0))
@@ -68,7 +68,7 @@ def test_steps_are_counted_from_where_the_script_begins(tmp_path: Path) -> None:
 @pytest.mark.deepspeed
 def test_samples_of_a_large_model_are_few_and_from_all_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     torch = pytest.importorskip("torch")
-    from dslint.smoke import sampling
+    from dslint.smoke.script import sampling
 
     monkeypatch.setattr(sampling, "LIMIT", 400)
     parameter = torch.nn.Parameter(torch.arange(1000.0))

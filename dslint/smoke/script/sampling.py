@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from dslint.smoke.inspection import MASTERS
+from dslint.smoke.rank.inspection import MASTERS
 
 LIMIT = 64 * 2**20
 """Bytes that the copies of one rank may take."""

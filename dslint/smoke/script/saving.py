@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from dslint.smoke.inspection import Shapes, compare_weights
+from dslint.smoke.rank.inspection import Shapes, compare_weights
 from dslint.smoke.reporting import Reporter
 
 WEIGHTS, CHECKPOINT, TAG = "weights", "checkpoint", "smoke"

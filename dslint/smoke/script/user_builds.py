@@ -6,8 +6,8 @@ import functools
 from pathlib import Path
 from typing import Any
 
+from dslint.smoke.rank.watch import Watch
 from dslint.smoke.reporting import Reporter
-from dslint.smoke.watch import Watch
 
 
 def mark_beginning(folder: Path) -> None:

@@ -15,8 +15,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dslint.smoke.interception import Interception
     from dslint.smoke.reporting import Reporter
+    from dslint.smoke.script.interception import Interception
 
 
 def main() -> int:
@@ -24,8 +24,8 @@ def main() -> int:
     folder, steps, script, arguments = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[4], sys.argv[5:]
     search_as_for(script)
     from dslint.smoke.children import redirect_output, show_stack_on_signal
-    from dslint.smoke.interception import Interception
     from dslint.smoke.reporting import Reporter, output_file
+    from dslint.smoke.script.interception import Interception
 
     rank = int(os.environ["RANK"])
     reporter = Reporter(folder, rank)
@@ -39,7 +39,7 @@ def main() -> int:
 
 def search_as_for(script: str) -> None:
     """Search modules as in a direct run of the script, and dslint's own after all others."""
-    own = str(Path(__file__).resolve().parents[2])
+    own = str(Path(__file__).resolve().parents[3])
     if not getattr(sys.flags, "safe_path", False):  # since Python 3.11; then no script's folder is searched
         sys.path[0] = str(Path(script).resolve().parent)
     if own not in sys.path:

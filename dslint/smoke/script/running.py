@@ -8,13 +8,13 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from dslint.smoke import intercept
 from dslint.smoke.environment import SmokeError
 from dslint.smoke.launch import run_group
-from dslint.smoke.leftovers import about_old_lock, remove_leftovers
 from dslint.smoke.listening import Heard, Listener, Progress
 from dslint.smoke.reporting import launcher_output
-from dslint.smoke.user_builds import mark_beginning
+from dslint.smoke.script import intercept
+from dslint.smoke.script.leftovers import about_old_lock, remove_leftovers
+from dslint.smoke.script.user_builds import mark_beginning
 
 LAST_LINES = 5
 """Lines of the launcher's output that a message shows."""

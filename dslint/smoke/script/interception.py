@@ -13,16 +13,16 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from dslint.smoke import trainer_limits
-from dslint.smoke.import_hook import after_import
-from dslint.smoke.leftovers import shared_memory
+from dslint.smoke.rank.watch import Watch
 from dslint.smoke.reporting import Reporter
-from dslint.smoke.user_builds import follow_builds
-from dslint.smoke.watch import Watch
+from dslint.smoke.script import trainer_limits
+from dslint.smoke.script.import_hook import after_import
+from dslint.smoke.script.leftovers import shared_memory
+from dslint.smoke.script.user_builds import follow_builds
 
 if TYPE_CHECKING:  # they import torch, which the script shall do
-    from dslint.smoke.counting import Counter
-    from dslint.smoke.inspection import Shapes
+    from dslint.smoke.rank.inspection import Shapes
+    from dslint.smoke.script.counting import Counter
 
 PATIENCE = 40
 """Further optimizer steps while every one overflows: enough for a loss scale of 2**32 to come down."""
@@ -84,7 +84,7 @@ class Interception:
     def _summarize(self) -> None:
         self._reporter.tell(warned=self._watch.warned)
         if self._engines:
-            from dslint.smoke.inspection import peak_memory
+            from dslint.smoke.rank.inspection import peak_memory
 
             self._reporter.tell(peak_memory=peak_memory(), engines=self._engines)
 
@@ -108,8 +108,8 @@ class Interception:
 
     def _initialize(self, initialize: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call deepspeed.initialize, and count the steps of the engine that comes of it."""
-        from dslint.smoke.counting import Counter
-        from dslint.smoke.saving import whole_shapes
+        from dslint.smoke.script.counting import Counter
+        from dslint.smoke.script.saving import whole_shapes
 
         if not self._following:  # not before: an own handler of the root logger would disarm logging.basicConfig
             self._following = True
@@ -128,7 +128,7 @@ class Interception:
         return made
 
     def _tell_facts(self, engine: Any) -> None:
-        from dslint.smoke import inspection
+        from dslint.smoke.rank import inspection
 
         self._reporter.tell(**inspection.versions())
         try:
@@ -154,7 +154,7 @@ class Interception:
 
     def _try_to_save(self, engine: Any, shapes: Shapes) -> int:
         """The exit code."""
-        from dslint.smoke.saving import try_saves
+        from dslint.smoke.script.saving import try_saves
 
         self._reporter.enter("save")
         try:

@@ -25,7 +25,7 @@ def main() -> None:
         from dslint.smoke.ops import use_own_folder
 
         use_own_folder()
-        from dslint.smoke.training import train_as_rank
+        from dslint.smoke.rank.training import train_as_rank
 
         train_as_rank(trial, reporter)
 

@@ -26,7 +26,7 @@ def _configure_checkpointing(_engine: Any, config: Path) -> None:
 def _convert_to_random_ltd(engine: Any, _config: Path) -> None:
     from deepspeed.runtime.data_pipeline.data_routing.helper import convert_to_random_ltd
 
-    from dslint.smoke.model import Block
+    from dslint.smoke.rank.model import Block
 
     convert_to_random_ltd(engine, Block)
 

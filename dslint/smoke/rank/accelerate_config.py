@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-from dslint.smoke.hugging_face import simulate_gpu_for_accelerate
+from dslint.smoke.rank.hugging_face import simulate_gpu_for_accelerate
 
 PRELOADED = ("accelerate.commands.launch", "torch.distributed.run")
 """What the server imports before it forks, beside the modules for the Trainer."""

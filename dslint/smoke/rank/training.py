@@ -13,11 +13,10 @@ from typing import Any
 
 import torch
 
-from dslint.smoke import inspection
-from dslint.smoke.model import THRESHOLD, batch, tiny_model
-from dslint.smoke.reporting import Reporter
-from dslint.smoke.script_calls import make_calls
-from dslint.smoke.simulation import (
+from dslint.smoke.rank import inspection
+from dslint.smoke.rank.model import THRESHOLD, batch, tiny_model
+from dslint.smoke.rank.script_calls import make_calls
+from dslint.smoke.rank.simulation import (
     hide_packages,
     join_fake_group,
     set_abilities,
@@ -25,9 +24,10 @@ from dslint.smoke.simulation import (
     skip_check_of_peers,
     without_shared_memory_collective,
 )
+from dslint.smoke.rank.watch import Watch
+from dslint.smoke.reporting import Reporter
 from dslint.smoke.trial import Trial
 from dslint.smoke.verdict import LONGEST_START
-from dslint.smoke.watch import Watch
 
 CONFIG, ACCELERATE = Path("ds_config.json"), Path("accelerate.yaml")
 WEIGHTS, CHECKPOINT, TAG = Path("weights"), "checkpoint", "smoke"
@@ -129,14 +129,14 @@ def _threshold(config: Mapping[str, Any]) -> int:
 
 def _initialize(trial: Trial, config: Mapping[str, Any], model: torch.nn.Module, watch: Watch) -> Any:
     if trial.accelerate is not None:
-        from dslint.smoke import accelerate_config
+        from dslint.smoke.rank import accelerate_config
 
         named = None if trial.config is None else CONFIG
         settings = accelerate_config.launch_settings(ACCELERATE, named, trial.ranks)
         watch.reporter.enter("fill")
         return accelerate_config.prepare(settings, model)
     if trial.loader == "hf":
-        from dslint.smoke import hugging_face
+        from dslint.smoke.rank import hugging_face
 
         strict = json.loads(str(trial.config))
         watch.reporter.enter("fill")

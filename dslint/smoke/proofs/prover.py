@@ -18,7 +18,7 @@ from dslint.runs.gpus import find_gpu
 from dslint.runs.old_names import with_new_names
 from dslint.runs.unknown import Unknown
 from dslint.smoke.client import SmokeServer
-from dslint.smoke.evidence import Effect, Tried, complaints, shown
+from dslint.smoke.proofs.evidence import Effect, Tried, complaints, shown
 from dslint.smoke.trial import Trial
 from dslint.smoke.verdict import Verdict, judge
 

@@ -7,9 +7,9 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from dslint.smoke.inspection import differ
+from dslint.smoke.rank.inspection import differ
 from dslint.smoke.reporting import Reporter
-from dslint.smoke.sampling import samples
+from dslint.smoke.script.sampling import samples
 
 STEPPING = ("step", "train_batch")
 """What takes an optimizer step: a PipelineEngine knows only the second (deepspeed/runtime/pipe/engine.py)."""
