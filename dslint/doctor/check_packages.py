@@ -148,7 +148,7 @@ def checkpoints_that_do_not_load(env: Environment) -> Iterator[Trouble]:
             "checkpoints-do-not-load",
             "error",
             "DeepSpeed",
-            f"DeepSpeed {deepspeed} saves ZeRO checkpoints that it can't load under torch {torch}: no run can resume, "
+            f"DeepSpeed {deepspeed} saves ZeRO checkpoints that don't load under torch {torch}: no run resumes, "
             "since load_checkpoint stops with an UnpicklingError (Weights only load failed)",
             pip(env, "deepspeed>=0.16.0"),
         )
