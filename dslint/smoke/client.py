@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import IO, Any
 
 from dslint.smoke.environment import SmokeError, training_environment
+from dslint.smoke.leftovers import remove_leftovers
 from dslint.smoke.listening import Heard, Progress
 from dslint.smoke.processes import MARK, end_marked, new_mark
 from dslint.smoke.trial import Trial
@@ -57,6 +58,7 @@ class SmokeServer:
         self._log: IO[bytes] | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._unread = b""
+        self._told = Heard()  # what server and trials tell on the way, for what a killed build leaves
 
     def __enter__(self) -> SmokeServer:
         self._folder = tempfile.mkdtemp(prefix="dslint-smoke-")
@@ -131,6 +133,7 @@ class SmokeServer:
             if any(kind in line for kind in awaited):
                 return line
             told = line.get("progress", {})
+            self._told.take(dict(told))
             building = "building" in told or (building and "built" not in told)
             if self._progress is not None:
                 self._progress(told)
@@ -162,6 +165,7 @@ class SmokeServer:
         if self._process is not None:
             end_marked(self._mark, patience=5.0)
             self._process.communicate()
+            remove_leftovers([self._told])
         if self._log is not None:
             self._log.close()
         shutil.rmtree(self._folder, ignore_errors=True)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from dslint.smoke.children import ask_for_stacks
 from dslint.smoke.environment import SmokeError, training_environment
+from dslint.smoke.leftovers import remove_leftovers
 from dslint.smoke.listening import Heard, Listener, Progress
 from dslint.smoke.processes import MARK, end_marked, new_mark
 from dslint.smoke.reporting import launcher_output
@@ -95,6 +96,8 @@ def run_group(
                 ask_for_stacks([pid for one in listener.heard if (pid := one.seen.get("pid"))])
         finally:
             end_marked(mark)
+            listener.listen()
+            remove_leftovers(listener.heard)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(timeout=5)
     return listener.close(in_time=in_time)

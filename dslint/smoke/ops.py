@@ -49,6 +49,12 @@ def building(op: str) -> Iterator[None]:
         yield
 
 
+def lock_of(op: str) -> Path | None:
+    """The lock that torch keeps while an op is built in smoke's own folder; None in any other folder."""
+    folder = own_folder()
+    return folder / op / "lock" if os.environ.get("TORCH_EXTENSIONS_DIR") == str(folder) else None
+
+
 def is_built(op: str) -> bool:
     """Whether an op has been built before, so that it most likely needs only be loaded."""
     folder = os.environ.get("TORCH_EXTENSIONS_DIR")

@@ -115,18 +115,19 @@ def _load(op: str, answer: Answer) -> bool:
     """Load an op before any fork, building it if need be; False if it doesn't work here."""
     from deepspeed.accelerator import get_accelerator
 
-    from dslint.smoke.ops import building, is_built
+    from dslint.smoke.ops import building, is_built, lock_of
 
     try:
         builder = get_accelerator().create_op_builder(f"{op}Builder")
         answer(progress={"building": builder.name, "built_before": is_built(builder.name)})
+        answer(progress={"own_lock": str(lock_of(builder.name) or "")})
         with building(builder.name):
             builder.load()
     except Exception as error:  # no compiler, or an op that this release or device does not have
         print(f"{op}: {error}", file=sys.stderr)
         return False
     finally:
-        answer(progress={"built": op})
+        answer(progress={"built": op, "own_lock": ""})
     return True
 
 

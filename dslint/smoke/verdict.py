@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dslint.smoke.leftovers import about_old_lock
 from dslint.smoke.listening import Heard
-from dslint.smoke.script.leftovers import about_old_lock
 
 DIED, HANGS = "Died", "Timeout"
 """Stand in for an exception class where a rank ended, or had to be ended, without one."""

@@ -8,7 +8,9 @@ import pytest
 
 pytest.importorskip("torch")
 
-from dslint.smoke.ops import building, is_built, own_folder, use_own_folder
+from dslint.smoke.leftovers import remove_leftovers
+from dslint.smoke.listening import Heard
+from dslint.smoke.ops import building, is_built, lock_of, own_folder, use_own_folder
 
 pytestmark = pytest.mark.deepspeed
 
@@ -53,3 +55,20 @@ def test_an_op_that_was_built_is_known(folder: Path) -> None:
     (folder / "cpu_adam").mkdir()
     (folder / "cpu_adam" / "cpu_adam.so").touch()
     assert is_built("cpu_adam")
+
+
+def test_the_lock_of_a_build_that_was_cut_off_goes(folder: Path) -> None:
+    use_own_folder()
+    lock = lock_of("cpu_adam")
+    assert lock is not None
+    lock.parent.mkdir()
+    lock.touch()
+    remove_leftovers([Heard(seen={"own_lock": str(lock)})])
+    assert lock.exists()
+    remove_leftovers([Heard(seen={"own_lock": str(lock)}, building="cpu_adam")])
+    assert not lock.exists()
+
+
+def test_a_foreign_folder_has_no_lock_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCH_EXTENSIONS_DIR", str(tmp_path))
+    assert lock_of("cpu_adam") is None

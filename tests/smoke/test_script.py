@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
+from dslint.smoke import leftovers
 from dslint.smoke.environment import SmokeError
+from dslint.smoke.leftovers import remove_leftovers, shared_memory
 from dslint.smoke.listening import Heard
-from dslint.smoke.script import leftovers
 from dslint.smoke.script.import_hook import after_import
-from dslint.smoke.script.leftovers import remove_leftovers, shared_memory
 from dslint.smoke.script.running import run_script, script_environment
 from dslint.smoke.verdict import Verdict, judge
 

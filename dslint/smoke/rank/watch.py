@@ -8,7 +8,7 @@ import warnings
 from dataclasses import dataclass, field
 from typing import Any
 
-from dslint.smoke.ops import building, is_built
+from dslint.smoke.ops import building, is_built, lock_of
 from dslint.smoke.reporting import Reporter
 
 PATHS = frozenset({"nvme_path", "output_path", "output_file"})
@@ -85,6 +85,8 @@ class Watch:
         @functools.wraps(load)
         def loaded(builder: Any, *args: Any, **kwargs: Any) -> Any:
             self.reporter.tell(building=builder.name, built_before=is_built(builder.name))
+            if lock := lock_of(builder.name):
+                self.reporter.tell(own_lock=str(lock))
             try:
                 with building(builder.name):
                     op = load(builder, *args, **kwargs)

@@ -13,11 +13,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from dslint.smoke.leftovers import shared_memory
 from dslint.smoke.rank.watch import Watch
 from dslint.smoke.reporting import Reporter
 from dslint.smoke.script import trainer_limits
 from dslint.smoke.script.import_hook import after_import
-from dslint.smoke.script.leftovers import shared_memory
 from dslint.smoke.script.user_builds import follow_builds
 
 if TYPE_CHECKING:  # they import torch, which the script shall do

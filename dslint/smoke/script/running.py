@@ -10,10 +10,10 @@ from pathlib import Path
 
 from dslint.smoke.environment import SmokeError
 from dslint.smoke.launch import run_group
-from dslint.smoke.listening import Heard, Listener, Progress
+from dslint.smoke.leftovers import about_old_lock
+from dslint.smoke.listening import Heard, Progress
 from dslint.smoke.reporting import launcher_output
 from dslint.smoke.script import intercept
-from dslint.smoke.script.leftovers import about_old_lock, remove_leftovers
 from dslint.smoke.script.user_builds import mark_beginning
 
 LAST_LINES = 5
@@ -52,23 +52,19 @@ def run_script(
     with tempfile.TemporaryDirectory(prefix="dslint-smoke-", ignore_cleanup_errors=True) as place:
         folder = Path(place)
         mark_beginning(folder)
-        try:
-            heard = run_group(
-                [
-                    f"--log_dir={folder / 'launcher'}",  # else torchrun leaves an empty folder behind
-                    str(intercept.__file__),
-                    *(str(folder), str(steps), "--", str(script), *arguments),
-                ],
-                ranks=ranks,
-                folder=folder,
-                where=Path.cwd(),
-                environment=script_environment(python),
-                python=python,
-                timeout=timeout,
-                progress=progress,
-            )
-        finally:  # on Ctrl-C too, when nothing comes back
-            remove_leftovers(Listener(folder, ranks, timeout).close(in_time=False))
+        heard = run_group(
+            [
+                str(intercept.__file__),
+                *(str(folder), str(steps), "--", str(script), *arguments),
+            ],
+            ranks=ranks,
+            folder=folder,
+            where=Path.cwd(),
+            environment=script_environment(python),
+            python=python,
+            timeout=timeout,
+            progress=progress,
+        )
         _require_start(heard, folder, script, python)
     _require_deepspeed(heard, script, timeout)
     return heard

@@ -28,7 +28,8 @@ def about_old_lock(lock: str) -> str:
 def remove_leftovers(ranks: Sequence[Heard]) -> None:
     """Remove what the ranks of one run left, once none of them lives.
 
-    They tell `own_lock`, the lock of the last build that they began (user_builds.py), and `shared_memory`.
+    They tell `own_lock`, the lock of the last build that they began (watch.py, user_builds.py), and
+    `shared_memory`.
     """
     for one in ranks:
         lock = Path(one.seen.get("own_lock", ""))
