@@ -28,6 +28,16 @@ DISK_NEEDED = 200 * 2**20
 """Bytes a trial may need for its weights and its checkpoint."""
 
 
+def refuse_full_disk(ranks: Sequence[Heard], folder: str) -> None:
+    """See that no rank failed since there was no room left.
+
+    Raises:
+        SmokeError: naming the folder.
+    """
+    if any(one.disk_full for one in ranks):
+        raise SmokeError(f"the disk with {folder} is full, so the trial failed: set TMPDIR to another disk")
+
+
 class SmokeServer:
     """A process that runs trials, as a context manager.
 
@@ -117,7 +127,9 @@ class SmokeServer:
             self._process.stdin.flush()
         except OSError as error:
             raise SmokeError(f"the process that trains is gone: {self._last_words()}") from error
-        return Heard(**self._answer(trial.timeout + SILENCE, "heard")["heard"])
+        heard = Heard(**self._answer(trial.timeout + SILENCE, "heard")["heard"])
+        refuse_full_disk([heard], self._folder)
+        return heard
 
     def _answer(self, patience: float, *awaited: str) -> dict[str, Any]:
         """The next answer of an awaited kind; the patience begins anew while an op is built."""

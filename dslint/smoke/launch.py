@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from dslint.smoke.children import ask_for_stacks
+from dslint.smoke.client import refuse_full_disk
 from dslint.smoke.environment import SmokeError, training_environment
 from dslint.smoke.leftovers import remove_leftovers
 from dslint.smoke.listening import Heard, Listener, Progress
@@ -34,7 +35,7 @@ def run_real(trial: Trial, *, python: str, device: str, progress: Progress | Non
         folder = Path(place)
         (folder / "work").mkdir()
         (folder / "trial.json").write_text(json.dumps(trial.as_data()))
-        return run_group(
+        heard = run_group(
             ["-m", "dslint.smoke.rank", str(folder)],
             ranks=trial.ranks,
             folder=folder,
@@ -44,6 +45,8 @@ def run_real(trial: Trial, *, python: str, device: str, progress: Progress | Non
             timeout=trial.timeout,
             progress=progress,
         )
+        refuse_full_disk(heard, place)
+        return heard
 
 
 def run_group(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
@@ -18,6 +19,9 @@ OUTPUT_KEPT = 4000
 
 FLOOD = 256 * 2**20
 """Bytes of output at which a rank is ended, before it fills the disk."""
+
+FULL = 2**20
+"""Bytes of free disk below which it counts as full."""
 
 BUILD_PATIENCE = 1800.0
 """Seconds that builds of ops may take in all before a trial's own time runs again."""
@@ -39,6 +43,7 @@ class Heard:
         exit_code: the exit code, negative for a signal; None where nobody saw one.
         in_time: False if the rank had to be ended.
         flooded: whether it had to be ended since it printed too much.
+        disk_full: whether it failed while there was next to no room on its disk; then it may not even say so.
         output: the end of what it printed.
         stack: where it stood when it had to be ended.
         last_at: when its last line came, in seconds of its clock.
@@ -53,6 +58,7 @@ class Heard:
     exit_code: int | None = None
     in_time: bool = True
     flooded: bool = False
+    disk_full: bool = False
     output: str = ""
     stack: str = ""
     last_at: float = 0.0
@@ -151,7 +157,9 @@ class Listener:
     def close(self, *, in_time: bool, exit_codes: dict[int, int] | None = None) -> list[Heard]:
         """Read what is left, once no rank runs any more."""
         self.listen()
+        full = shutil.disk_usage(self._folder).free < FULL
         for rank, one in enumerate(self.heard):
+            one.disk_full = full and (not one.finished or "exception" in one.seen)
             one.in_time = in_time or one.finished
             one.flooded = not one.in_time and _size(output_file(self._folder, rank)) > FLOOD
             one.exit_code = (exit_codes or {}).get(rank)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import time
@@ -35,8 +34,7 @@ class Reporter:
     def fail(self, error: BaseException) -> None:
         """The exception that ended the trial."""
         names = [base.__name__ for base in type(error).__mro__ if base is not object]
-        full = isinstance(error, OSError) and error.errno == errno.ENOSPC
-        self.tell(exception=names[0], bases=names, message=str(error), disk_full=full)
+        self.tell(exception=names[0], bases=names, message=str(error))
 
     def finish(self) -> None:
         """The last line."""

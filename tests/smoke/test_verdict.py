@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -138,3 +139,16 @@ def test_what_a_rank_reports_is_read_line_by_line(tmp_path: Path) -> None:
     zero, one = listener.close(in_time=True)
     assert (zero.phase, one.seen) == ("parse", {"losses": [math.pi], "path": str(tmp_path)})
     assert not zero.finished
+
+
+def test_a_rank_that_fails_on_a_full_disk_is_told_from_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may not even be able to report its exception."""
+    usage = shutil.disk_usage(tmp_path)
+    for free, full in ((0, True), (2**30, False)):
+        monkeypatch.setattr(shutil, "disk_usage", lambda _, free=free: usage._replace(free=free))
+        listener = Listener(tmp_path, ranks=2, timeout=10)
+        Reporter(tmp_path, 0).enter("save")
+        Reporter(tmp_path, 1).finish()
+        assert [one.disk_full for one in listener.close(in_time=True)] == [full, False]
