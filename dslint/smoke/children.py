@@ -36,6 +36,7 @@ def run_forked(
     timeout: float,
     progress: Progress | None = None,
     wanted: Callable[[], bool] = lambda: True,
+    alone: bool = False,
 ) -> Heard:
     """Run `work` in a child with a session and a folder of its own, and say what was heard of it.
 
@@ -45,6 +46,8 @@ def run_forked(
         timeout: seconds it may take, builds of ops left out.
         progress: called with each line of the child's report.
         wanted: whether somebody still waits for the result.
+        alone: whether this process has no other children, so that all that are left afterwards are the trial's
+            and are ended (see `adopt_orphans`).
 
     Raises:
         ServerClosedError: if nobody waits any more; the child is ended by then.
@@ -61,7 +64,8 @@ def run_forked(
             ask_for_stacks([pid])
     finally:
         status = end_group(pid)
-        _end_orphans()
+        if alone:
+            _end_orphans()
     return listener.close(in_time=in_time, exit_codes={0: status})[0]
 
 

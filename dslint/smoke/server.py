@@ -178,6 +178,7 @@ def _serve(folder: Path, descriptor: int, ops: list[str], answer: Answer) -> Non
                 trial.timeout,
                 progress=lambda line: answer(progress=line),
                 wanted=requests.still_open,
+                alone=True,
             )
         except ServerClosedError:
             return

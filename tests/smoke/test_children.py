@@ -110,10 +110,18 @@ def test_a_process_that_made_itself_independent_is_ended_too(tmp_path: Path) -> 
             time.sleep(0.3)
 
         adopt_orphans()
-        print(run_forked(work, Path(sys.argv[1]), 10).seen["daemon"])
+        print(run_forked(work, Path(sys.argv[1]), 10, alone=True).seen["daemon"])
     """
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True)
     assert is_gone(int(done.stdout))
+
+
+def test_other_children_of_the_process_are_left_alone(tmp_path: Path) -> None:
+    other = subprocess.Popen(["sleep", "60"])
+    forked(lambda reporter: reporter.enter("done"), tmp_path)
+    assert other.poll() is None
+    other.kill()
+    other.wait()
 
 
 def test_endless_output_ends_the_child_before_it_fills_the_disk(
