@@ -58,7 +58,11 @@ def lock_of(op: str) -> Path | None:
 def is_built(op: str) -> bool:
     """Whether an op has been built before, so that it most likely needs only be loaded."""
     folder = os.environ.get("TORCH_EXTENSIONS_DIR")
-    return folder is not None and Path(folder, op, f"{op}.so").exists()
+    if folder is not None:
+        return Path(folder, op, f"{op}.so").exists()
+    from torch.utils.cpp_extension import get_default_build_root
+
+    return any(Path(get_default_build_root()).glob(f"*/{op}/{op}.so"))
 
 
 def remove_lock(folder: Path, op: str) -> None:

@@ -17,6 +17,7 @@ from dslint.runs.facts import Facts
 from dslint.runs.gpus import Gpu
 from dslint.runs.linking import Pairing, pair, run_of
 from dslint.runs.run import Options
+from dslint.runs.scale import BATCH_KEYS
 from dslint.runs.schema import load_schema
 from dslint.runs.unknown import Unknown
 from dslint.smoke.environment import SmokeError
@@ -171,7 +172,7 @@ def _gpus(facts: Facts, options: SmokeOptions) -> tuple[int | None, str]:
     started = accelerate.ranks(facts.run.accelerate)
     if isinstance(started, int) and started > 0:
         return started, "the Accelerate file"
-    sizes = [facts.value(f"config.{key}") for key in _BATCH_KEYS]
+    sizes = [facts.value(f"config.{key}") for key in BATCH_KEYS]
     if all(isinstance(size, int) and not isinstance(size, bool) and size > 0 for size in sizes):
         train, micro, accumulation = sizes
         ranks, rest = divmod(train, micro * accumulation)
@@ -179,9 +180,6 @@ def _gpus(facts: Facts, options: SmokeOptions) -> tuple[int | None, str]:
         if not rest and not uneven and gpus:
             return gpus, "the batch sizes"
     return None, ""
-
-
-_BATCH_KEYS = ("train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps")
 
 
 def script_of(path: str) -> Path:

@@ -10,6 +10,9 @@ PHASES = ("start", "read", "fill", "parse", "initialize", "step", "save", "load"
 """What a trial goes through: DeepSpeed reads the config, Hugging Face fills in "auto" (only there), DeepSpeed
 parses it, builds the engine, takes steps, saves weights and a checkpoint, loads the checkpoint."""
 
+PATIENCE = 40
+"""Further optimizer steps while every one overflows: enough for a loss scale of 2**32 to come down."""
+
 
 @dataclass(frozen=True)
 class Trial:

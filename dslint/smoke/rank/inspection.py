@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -237,6 +238,22 @@ def compare_weights(file: Path, shapes: Shapes) -> dict[str, Any]:
         "elements": sum(tensor.numel() for tensor in saved.values() if isinstance(tensor, torch.Tensor)),
         "expected_elements": sum(math.prod(shape) for shape in shapes.values()),
     }
+
+
+def rate(engine: Any) -> float | None:
+    """The learning rate of the first parameter group; None if there is none to see."""
+    groups = getattr(engine.optimizer, "param_groups", None) or [{}]
+    with contextlib.suppress(TypeError, ValueError):
+        return float(groups[0]["lr"]) if "lr" in groups[0] else None
+    return None
+
+
+def loss_scale(engine: Any) -> float | None:
+    """The factor by which losses are scaled; None if there is none to see."""
+    scale: Any = getattr(engine.optimizer, "cur_scale", getattr(engine.optimizer, "loss_scale", None))
+    with contextlib.suppress(TypeError, ValueError):
+        return float(scale)
+    return None
 
 
 def peak_memory() -> int | None:

@@ -26,13 +26,11 @@ from dslint.smoke.rank.simulation import (
 )
 from dslint.smoke.rank.watch import Watch
 from dslint.smoke.reporting import Reporter
-from dslint.smoke.trial import Trial
+from dslint.smoke.trial import PATIENCE, Trial
 from dslint.smoke.verdict import LONGEST_START
 
 CONFIG, ACCELERATE = Path("ds_config.json"), Path("accelerate.yaml")
 WEIGHTS, CHECKPOINT, TAG = Path("weights"), "checkpoint", "smoke"
-PATIENCE = 40
-"""Further optimizer steps while every one overflows: enough for a loss scale of 2**32 to come down."""
 
 
 def simulate(trial: Trial, reporter: Reporter) -> None:
@@ -180,7 +178,7 @@ def train(engine: Any, steps: int, reporter: Reporter) -> None:
     rates: list[float | None] = []
     moving = 0
     while len(losses) < steps or (not moving and _is_worth_another(len(losses), steps, _skipped(engine))):
-        rates.append(_rate(engine))
+        rates.append(inspection.rate(engine))
         skipped = _skipped(engine)
         losses.append(step(engine, len(losses)))
         moving += rates[-1] != 0 and _skipped(engine) == skipped
@@ -188,7 +186,7 @@ def train(engine: Any, steps: int, reporter: Reporter) -> None:
     after = inspection.masters(engine)
     reporter.tell(norm=inspection.norm(after))
     moved = inspection.differ(before, after)
-    reporter.tell(moved=moved, loss_scale=_loss_scale(engine), computed=" ".join(sorted(computed)))
+    reporter.tell(moved=moved, loss_scale=inspection.loss_scale(engine), computed=" ".join(sorted(computed)))
     reporter.tell(traces=inspection.traces(own=(CONFIG, ACCELERATE)))
 
 
@@ -213,20 +211,6 @@ def step(engine: Any, number: int) -> Any:
 
 def _skipped(engine: Any) -> int:
     return int(getattr(engine, "skipped_steps", 0))
-
-
-def _rate(engine: Any) -> float | None:
-    groups = getattr(engine.optimizer, "param_groups", None) or [{}]
-    with contextlib.suppress(TypeError, ValueError):
-        return float(groups[0]["lr"]) if "lr" in groups[0] else None
-    return None
-
-
-def _loss_scale(engine: Any) -> float | None:
-    scale = getattr(engine.optimizer, "cur_scale", getattr(engine.optimizer, "loss_scale", None))
-    with contextlib.suppress(TypeError, ValueError):
-        return float(scale)  # type: ignore[arg-type]
-    return None
 
 
 # --- saving and loading ---

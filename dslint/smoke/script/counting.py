@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from dslint.smoke.rank.inspection import differ
+from dslint.smoke.rank.inspection import differ, loss_scale, rate
 from dslint.smoke.reporting import Reporter
 from dslint.smoke.script.sampling import samples
 
@@ -71,11 +71,11 @@ class Counter:
             before()
             if self._before_any is None:  # not at initialize: a script may load a checkpoint afterwards
                 self._before_any = samples(self.engine)
-            rate = _rate(self.engine)
+            now = rate(self.engine)
             steps, skipped = self._numbers()
             result = call(*args, **kwargs)
             if self._numbers()[0] > steps:
-                self._take_step(result, rate, self._numbers()[1] - skipped)
+                self._take_step(result, now, self._numbers()[1] - skipped)
                 after(self)
             return result
 
@@ -85,12 +85,12 @@ class Counter:
         """Steps and skipped steps; both go on where a loaded checkpoint left off."""
         return int(self.engine.global_steps), int(getattr(self.engine, "skipped_steps", 0))
 
-    def _take_step(self, result: Any, rate: float | None, skipped: int) -> None:
+    def _take_step(self, result: Any, learning_rate: float | None, skipped: int) -> None:
         if hasattr(result, "detach"):  # train_batch gives the mean loss
             self._micro_losses.append((result.detach(), True))
         self.steps += 1
         self._skipped += skipped
-        self._rates.append(rate)
+        self._rates.append(learning_rate)
         if self._micro_losses:
             self._losses.append(_mean(self._micro_losses))
             self._micro_losses = []
@@ -101,7 +101,7 @@ class Counter:
             steps=self.steps,
             skipped=self._skipped,
             moved=self._moved,
-            loss_scale=_loss_scale(self.engine),
+            loss_scale=loss_scale(self.engine),
         )
 
     def _compare(self) -> None:
@@ -122,14 +122,3 @@ def _mean(losses: list[tuple[Any, bool]]) -> float | str:
     parts = [float(loss) for loss, scaled in losses if not scaled]
     mean = (sum(whole) / len(whole) if whole else 0.0) + sum(parts)
     return round(mean, 6) if math.isfinite(mean) else str(mean)
-
-
-def _rate(engine: Any) -> float | None:
-    groups = getattr(engine.optimizer, "param_groups", None) or [{}]
-    rate = groups[0].get("lr")
-    return None if rate is None else float(rate)
-
-
-def _loss_scale(engine: Any) -> float | None:
-    scale = getattr(engine.optimizer, "cur_scale", getattr(engine.optimizer, "loss_scale", None))
-    return float(scale) if isinstance(scale, int | float) else None

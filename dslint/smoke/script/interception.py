@@ -19,13 +19,12 @@ from dslint.smoke.reporting import Reporter
 from dslint.smoke.script import trainer_limits
 from dslint.smoke.script.import_hook import after_import
 from dslint.smoke.script.user_builds import follow_builds
+from dslint.smoke.trial import PATIENCE
 
 if TYPE_CHECKING:  # they import torch, which the script shall do
     from dslint.smoke.rank.inspection import Shapes
     from dslint.smoke.script.counting import Counter
 
-PATIENCE = 40
-"""Further optimizer steps while every one overflows: enough for a loss scale of 2**32 to come down."""
 
 UNWINDING = 15.0
 """Seconds that a script may take to end once it has been told to; launch.GRACE, when all are killed, is longer."""
