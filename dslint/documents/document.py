@@ -57,6 +57,8 @@ class Document:
         duplicates: keys that stand twice in one object; `value` holds the last of them.
         not_strict: the first place that strict JSON forbids, for formats wider than JSON.
         placeholders: unfilled pieces of a template.
+        language: what it is written in: "json", "yaml" or "python"; "none" for a stand-in for a file that nobody
+            has, of which nothing is known.
     """
 
     source: Source
@@ -67,3 +69,9 @@ class Document:
     duplicates: tuple[DuplicateKey, ...] = ()
     not_strict: SyntaxProblem | None = None
     placeholders: tuple[Placeholder, ...] = ()
+    language: str = "json"
+
+
+def stand_in(source: Source) -> Document:
+    """Stands for a document that nobody has; what should be said of it is said at the top of `source`."""
+    return Document(source, None, {}, {(): Span(0, 0)}, language="none")

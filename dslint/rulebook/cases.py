@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -57,11 +58,50 @@ def run_of(case: Case) -> Run:
         packages=case.get("packages", {}),
     )
     version = KnownVersion(release, exact=True, where="the example", path=None, line=None)
+    if "script" in case or "launch" in case:
+        return dataclasses.replace(_whole_run(case, options), version=version)
     if "accelerate" in case:
         started_by = read_yaml(Source("accelerate.yaml", case["accelerate"].encode()))
         config = _config(case) if _has_config(case) else accelerate.as_config(started_by)
         return Run(config, started_by, options, version)
     return Run(_config(case), None, options, version)
+
+
+def _whole_run(case: Case, options: Options) -> Run:
+    """The first run that the files of a case form."""
+    from dslint.runs import linking
+    from dslint.runs.files import GivenFiles
+    from dslint.runs.whole_runs import Found, launches_in, whole_runs
+
+    sources = {name: Source(name, text.encode()) for name, text in _files(case).items()}
+    shell = sources.get(LAUNCH)
+    launches, embedded = launches_in(shell) if shell is not None else ((), ())
+    found = Found(
+        configs=tuple(source for name, source in sources.items() if name == CONFIG),
+        accelerate=tuple(read_yaml(source) for name, source in sources.items() if name == ACCELERATE),
+        scripts=tuple(source for name, source in sources.items() if name == SCRIPT),
+        launches=launches,
+        embedded=embedded,
+    )
+    pairings = whole_runs(found, GivenFiles(sources))
+    if not pairings:
+        raise ValueError("the files of this example form no run")
+    return linking.run_of(pairings[0], options)
+
+
+CONFIG, SCRIPT, LAUNCH, ACCELERATE = "ds_config.json", "train.py", "run.sh", "accelerate.yaml"
+"""The names of an example's files."""
+
+
+def _files(case: Case) -> dict[str, str]:
+    """The files of an example, by name."""
+    files = dict(case.get("files", {}))
+    for name, key in ((SCRIPT, "script"), (LAUNCH, "launch"), (ACCELERATE, "accelerate"), (CONFIG, "text")):
+        if key in case:
+            files[name] = case[key]
+    if "config" in case:
+        files[CONFIG] = json.dumps(case["config"], indent=2)
+    return files
 
 
 def _has_config(case: Case) -> bool:

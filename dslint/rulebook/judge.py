@@ -91,6 +91,7 @@ def _place(rule: Rule, facts: Facts, item: Item | None) -> tuple[Source, Span]:
 def _related(rule: Rule, facts: Facts, item: Item | None) -> Iterator[Location]:
     if item is not None:
         yield from (Location(item.source, span, text) for span, text in item.related)
+        yield from (Location(*place) for place in item.elsewhere)
     for name, text in rule.also.items():
         place = facts.place_if_given(name)
         if place is not None:

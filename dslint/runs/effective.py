@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from dslint.documents.document import Document, NodePath
@@ -21,10 +21,18 @@ class EffectiveConfig:
     A value is Unknown where a template's placeholder stands, and where Hugging Face fills an "auto".
     """
 
-    def __init__(self, document: Document, keys: KeyTable, *, filled_by_trainer: bool | Unknown) -> None:
+    def __init__(
+        self,
+        document: Document,
+        keys: KeyTable,
+        *,
+        filled_by_trainer: bool | Unknown,
+        fill: Callable[[NamePath], Any] | None = None,
+    ) -> None:
         self.document = document
         self.keys = keys
         self.filled_by_trainer = filled_by_trainer
+        self.fill = fill
         self._tree, self._written_at = with_new_names(document.value if is_config(document, keys) else None)
         self._placeholders = {placeholder.path for placeholder in document.placeholders}
 
@@ -39,7 +47,7 @@ class EffectiveConfig:
         if not found:
             return self._default(path, node)
         if written == "auto" and node is not None and isinstance(written, str):
-            return self._filled(node)
+            return self._filled(node, path)
         return written if node is None else coerce(written, node)
 
     def given(self, path: NamePath) -> bool | Unknown:
@@ -82,9 +90,9 @@ class EffectiveConfig:
                 return UNDECIDABLE
         return None if node is None else node.get("default")
 
-    def _filled(self, node: Mapping[str, Any]) -> Any:
+    def _filled(self, node: Mapping[str, Any], path: NamePath) -> Any:
         if node.get("x-auto") == "filled" and self.filled_by_trainer is not False:
-            return needs(TRAINER_ARGUMENTS)
+            return needs(TRAINER_ARGUMENTS) if self.fill is None else self.fill(path)
         is_setting_of_accelerate = node.get("x-auto") == "accelerate" and node.get("default") is not False
         if is_setting_of_accelerate and self.filled_by_trainer is True:
             return UNDECIDABLE  # its launcher may say anything; gather-on-save alone is surely off

@@ -13,6 +13,7 @@ from dslint.runs import (
     packages,
     removed_keys,
     scale,
+    script_table,
     trainer_facts,
     zero_facts,
 )
@@ -38,4 +39,5 @@ FACTS: Mapping[str, Fact] = {
     **removed_keys.FACTS,
     **file_form.FACTS,
     **config_keys.FACTS,
+    **script_table.FACTS,
 }

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dslint.documents.document import Document
 from dslint.documents.source import Source, Span
@@ -20,7 +20,13 @@ from dslint.runs.effective import EffectiveConfig
 from dslint.runs.keys import KeyTable
 from dslint.runs.releases import NEWEST, Release
 from dslint.runs.run import Run
-from dslint.runs.unknown import Unknown, needs
+from dslint.runs.unknown import UNDECIDABLE, Unknown, needs
+
+if TYPE_CHECKING:
+    from dslint.runs.trainer_arguments import TrainerArguments
+
+ARGUMENTS = "arguments."
+"""Begins the names of the Trainer's arguments: `arguments.learning_rate`."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +78,33 @@ class Facts:
         """The config as DeepSpeed understands it."""
         loader = self.loader
         filled = loader if isinstance(loader, Unknown) else loader == "hf"
-        return EffectiveConfig(self.document, self.keys, filled_by_trainer=filled)
+        fill = None if self.arguments is None else self._fill
+        return EffectiveConfig(self.document, self.keys, filled_by_trainer=filled, fill=fill)
+
+    def _fill(self, path: tuple[str, ...]) -> Any:
+        """What Hugging Face's Trainer writes over an "auto"."""
+        from dslint.runs.auto_filling import FILLED
+
+        filling = FILLED.get(path)
+        return UNDECIDABLE if filling is None else filling(self)
+
+    @cached_property
+    def arguments(self) -> TrainerArguments | None:
+        """The arguments of Hugging Face's Trainer, where the script shows them."""
+        if self.run.script is None:
+            return None
+        from dslint.runs.trainer_arguments import find_trainer_arguments
+
+        return find_trainer_arguments(self.run.script, self.run)
+
+    @cached_property
+    def framework(self) -> str | None | Unknown:
+        """Who trains: "raw", "pipeline", "trainer", "accelerate" or "lightning"; Unknown where nobody can tell."""
+        if self.run.script is None:
+            return UNDECIDABLE
+        from dslint.runs.script.framework import framework_of
+
+        return framework_of(self.run.script) or UNDECIDABLE
 
     @cached_property
     def loader(self) -> str | Unknown:
@@ -83,7 +115,11 @@ class Facts:
         """
         if self.run.options.loader is not None:
             return self.run.options.loader
-        if self.run.accelerate is not None or has_auto_to_fill(self.document, self.keys):
+        if self.run.accelerate is not None or self.framework in ("trainer", "accelerate"):
+            return "hf"
+        if self.framework in ("raw", "pipeline"):
+            return "deepspeed"
+        if has_auto_to_fill(self.document, self.keys):
             return "hf"
         return needs("who loads the config (--loader)")
 
@@ -106,12 +142,16 @@ class Facts:
     def _work_out(self, name: str) -> Any:
         if name.startswith("config."):
             return self.config.value(tuple(name.split(".")[1:]))
+        if name.startswith(ARGUMENTS):
+            return UNDECIDABLE if self.arguments is None else self.arguments.value(name[len(ARGUMENTS) :])
         return self._table[name].work_out(self)
 
     def given(self, name: str) -> bool | Unknown:
         """Whether the key behind a config fact stands in the file; for other facts, whether they are known."""
         if name.startswith("config."):
             return self.config.given(tuple(name.split(".")[1:]))
+        if name.startswith(ARGUMENTS):
+            return UNDECIDABLE if self.arguments is None else self.arguments.given(name[len(ARGUMENTS) :])
         value = self.value(name)
         return value if isinstance(value, Unknown) else value is not None
 
@@ -123,7 +163,7 @@ class Facts:
 
     def place(self, name: str) -> tuple[Source, Span]:
         """Where to show a finding about a fact."""
-        if name == "ranks" or name == "dp_size":
+        if not name.startswith("config."):
             place = self.place_if_given(name)
             if place is not None:
                 return place
@@ -134,6 +174,20 @@ class Facts:
         """Where a fact was read; None where it comes from a default or an option."""
         if name.startswith("config."):
             return self.place(name) if self.given(name) is True else None
+        if name.startswith(ARGUMENTS):
+            is_there = self.arguments is not None and self.given(name) is True
+            return self.arguments.place(name[len(ARGUMENTS) :]) if is_there and self.arguments else None
+        if self.run.launch is not None and name in ("ranks", "dp_size", "launch.gpus", "launch.nodes"):
+            return self.run.launch.source, self._span_of_ranks()
         if name in ("ranks", "dp_size") and self.run.accelerate is not None:
             return accelerate.place_of_ranks(self.run.accelerate)
         return None
+
+    def _span_of_ranks(self) -> Span:
+        """Where the launch command says how many ranks it starts."""
+        launch = self.run.launch
+        assert launch is not None
+        for name in ("num_gpus", "num_accelerators", "nproc_per_node", "num_processes", "include", "ntasks", "np"):
+            if name in launch.options:
+                return launch.options[name].span
+        return launch.span

@@ -38,7 +38,7 @@ def _duplicates(document: Document) -> Items:
 
 def _placeholders(document: Document) -> Items:
     """All of a template's placeholders as one item, since they are one fact."""
-    if not document.placeholders:
+    if not document.placeholders or document.language == "python":
         return ()
     first = document.placeholders[0]
     names = list(dict.fromkeys(found.text.rstrip(", ") for found in document.placeholders))
@@ -48,6 +48,8 @@ def _placeholders(document: Document) -> Items:
 def is_python_word(document: Document, path: NodePath) -> bool:
     """Whether True, False or None stands somewhere without quotes, where Hjson reads it as a text."""
     span = document.values.get(path)
+    if document.language == "python":
+        return False
     return span is not None and document.source.slice(span).rstrip(", ") in ("True", "False", "None")
 
 

@@ -11,9 +11,18 @@ from dslint.documents.source import Source, Span
 
 @dataclass(frozen=True)
 class Item:
-    """One element of a list fact: its fields, and where it stands."""
+    """One element of a list fact.
+
+    Attributes:
+        fields: its values, by name.
+        source: the file it stands in.
+        span: where it stands there.
+        related: further places in the same file, with what to say there.
+        elsewhere: further places in other files.
+    """
 
     fields: Mapping[str, Any]
     source: Source
     span: Span
     related: tuple[tuple[Span, str], ...] = ()
+    elsewhere: tuple[tuple[Source, Span, str], ...] = ()

@@ -9,12 +9,14 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from dslint.documents.config_reader import read_config
-from dslint.documents.document import Document
+from dslint.documents.document import Document, stand_in
 from dslint.documents.source import Source, UnreadableFileError, read_source
 from dslint.runs import accelerate
 from dslint.runs.run import Options, Run
 
 if TYPE_CHECKING:
+    from dslint.runs.launch.launch import Launch
+    from dslint.runs.script.reading import Deeds
     from dslint.runs.versions import KnownVersion
 
 
@@ -23,20 +25,43 @@ class Pairing:
     """The files of one run, not yet parsed where that can wait.
 
     Attributes:
-        config: the file with the DeepSpeed config; None where the Accelerate file holds its keys.
+        config: the file with the DeepSpeed config, or the dict that a script writes; None where the Accelerate
+            file holds its keys, or where nobody can tell.
         accelerate: the Accelerate file that starts the run, where there is one.
+        script: what the script of the run does, where there is one.
+        launch: the command that starts it, where there is one.
+        stated: what `[[tool.dslint.runs]]` says of the run beside its files.
     """
 
-    config: Source | None
+    config: Source | Document | None
     accelerate: Document | None
+    script: Deeds | None = None
+    launch: Launch | None = None
+    stated: Options | None = None
+
+    @property
+    def source(self) -> Source:
+        """The file that the run is about."""
+        if isinstance(self.config, Document):
+            return self.config.source
+        if self.config is not None:
+            return self.config
+        if self.accelerate is not None:
+            return self.accelerate.source
+        if self.script is not None:
+            return self.script.script.source
+        assert self.launch is not None
+        return self.launch.source
 
     @property
     def path(self) -> str:
-        """The file that the run is about."""
-        if self.config is not None:
-            return self.config.path
-        assert self.accelerate is not None
-        return self.accelerate.source.path
+        """The path of the file that the run is about."""
+        return self.source.path
+
+    @property
+    def is_file_alone(self) -> bool:
+        """Whether it is a config file by itself."""
+        return isinstance(self.config, Source) and (self.accelerate, self.script, self.launch) == (None, None, None)
 
 
 def pair(configs: Iterable[Source], accelerate_files: Iterable[Document]) -> list[Pairing]:
@@ -61,12 +86,17 @@ def pair(configs: Iterable[Source], accelerate_files: Iterable[Document]) -> lis
 
 def run_of(pairing: Pairing, options: Options) -> Run:
     """The run that the files of a pairing form."""
-    if pairing.config is not None:
+    options = options if pairing.stated is None else pairing.stated
+    if isinstance(pairing.config, Source):
         config = read_config(pairing.config)
-    else:
-        assert pairing.accelerate is not None
+    elif pairing.config is not None:
+        config = pairing.config
+    elif pairing.accelerate is not None:
         config = accelerate.as_config(pairing.accelerate)
-    return Run(config, pairing.accelerate, options, version_for(pairing.path, options))
+    else:
+        config = stand_in(pairing.source)
+    version = version_for(pairing.path, options)
+    return Run(config, pairing.accelerate, options, version, pairing.script, pairing.launch)
 
 
 def version_for(path: str, options: Options) -> KnownVersion | None:

@@ -10,7 +10,9 @@ from dslint.documents.document import Document
 
 if TYPE_CHECKING:
     from dslint.runs.gpus import Gpu
+    from dslint.runs.launch.launch import Launch
     from dslint.runs.releases import Release
+    from dslint.runs.script.reading import Deeds
     from dslint.runs.versions import KnownVersion
 
 
@@ -40,13 +42,18 @@ class Run:
     """The files and options of one training run.
 
     Attributes:
-        config: the DeepSpeed config, with an Accelerate file's inline keys in DeepSpeed's own terms.
+        config: the DeepSpeed config, with an Accelerate file's inline keys in DeepSpeed's own terms; a stand-in
+            where the script takes it from somewhere that nobody can follow.
         accelerate: the Accelerate file that starts the run, where there is one.
         options: what the user says beside the files.
         version: the DeepSpeed release that the files or the environment name; None where none does.
+        script: what the training script does, where there is one.
+        launch: the command that starts it, where there is one.
     """
 
     config: Document
     accelerate: Document | None
     options: Options
     version: KnownVersion | None
+    script: Deeds | None = None
+    launch: Launch | None = None

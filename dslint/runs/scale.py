@@ -15,11 +15,17 @@ BATCH_KEYS = ("train_batch_size", "train_micro_batch_size_per_gpu", "gradient_ac
 
 
 def _ranks(facts: Facts) -> int | Unknown:
-    """GPUs a node times nodes, or what the Accelerate file starts."""
+    """What the launch command starts; else GPUs a node times nodes, or what the Accelerate file starts."""
     options = facts.run.options
+    if facts.run.launch is not None:
+        from dslint.runs.launch.facts import ranks
+
+        started = ranks(facts)
+        if not isinstance(started, Unknown):
+            return started
     if options.gpus is not None:
         return options.gpus * (options.nodes or 1)
-    started = accelerate.ranks(facts.run.accelerate)
+    started = accelerate.ranks(facts.run.accelerate)  # type: ignore[assignment]
     return needs("the number of GPUs (--gpus)") if started is None else started
 
 
@@ -43,7 +49,13 @@ def _fractions(facts: Facts) -> tuple[Item, ...]:
     )
 
 
+def _has_peers(facts: Facts) -> bool:
+    """Whether there may be more than one rank: what only one rank does then makes the others wait."""
+    return bool(facts.value("ranks") != 1)
+
+
 FACTS: Mapping[str, Fact] = {
+    "has_peers": Fact("whether the run has more than one rank, or may have", _has_peers),
     "ranks": Fact("number of ranks (world size)", _ranks),
     "dp_size": Fact("number of data-parallel ranks", _dp_size),
     "train_batch": Fact("samples an optimizer step, derived", lambda facts: facts.batch.train),

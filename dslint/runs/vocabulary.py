@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dslint.runs.fact_table import FACTS
+from dslint.runs.facts import ARGUMENTS
 from dslint.runs.keys import KeyTable
 from dslint.runs.schema import load_schema
+from dslint.runs.trainer_arguments import NAMES
 
 
 class Vocabulary:
@@ -15,6 +17,8 @@ class Vocabulary:
 
     def is_fact(self, name: str) -> bool:
         """Whether a dotted name is a fact."""
+        if name.startswith(ARGUMENTS):
+            return name[len(ARGUMENTS) :] in NAMES
         if not name.startswith("config."):
             return name in FACTS
         path = tuple(name.split(".")[1:])
@@ -31,7 +35,7 @@ class Vocabulary:
         """The fact with the most similar name."""
         from difflib import get_close_matches
 
-        names = [*FACTS, *("config." + ".".join(path) for path in self.keys.paths())]
+        names = [*FACTS, *(ARGUMENTS + name for name in NAMES), *("config." + ".".join(path) for path in self.keys.paths())]
         found = get_close_matches(name, names, n=1, cutoff=0.75)
         return found[0] if found else None
 

@@ -1,0 +1,73 @@
+"""Looks up the files that other files name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+
+from dslint.documents.source import Source, UnreadableFileError, read_source
+
+
+class Files:
+    """The files at hand, and those on the disk that they lead to."""
+
+    def __init__(self, known: Iterable[Source] = ()) -> None:
+        self._by_path = {os.path.realpath(source.path): source for source in known}
+
+    def find(self, reference: str, folders: Sequence[str]) -> Source | None:
+        """The file that a path names, as seen from one of these folders, in this order.
+
+        A relative path is tried in each folder, then in those above them up to the top of the repository.
+        """
+        if os.path.isabs(reference):
+            return self._read(reference)
+        for folder in folders:
+            found = self._read(os.path.join(folder, reference))
+            if found is not None:
+                return found
+        for folder in folders:
+            found = self._find_above(folder, reference)
+            if found is not None:
+                return found
+        return None
+
+    def _find_above(self, folder: str, reference: str) -> Source | None:
+        here = os.path.abspath(folder)
+        while not os.path.isdir(os.path.join(here, ".git")):
+            above = os.path.dirname(here)
+            if above == here:
+                return None
+            here = above
+            found = self._read(os.path.join(here, reference))
+            if found is not None:
+                return found
+        return None
+
+    def _read(self, path: str) -> Source | None:
+        real = os.path.realpath(path)
+        if real not in self._by_path:
+            if not os.path.isfile(path):
+                return None
+            try:
+                self._by_path[real] = read_source(path, _shown(path))
+            except UnreadableFileError:
+                return None
+        return self._by_path[real]
+
+
+class GivenFiles(Files):
+    """Files that exist by their names only: those of an example."""
+
+    def __init__(self, sources: Mapping[str, Source]) -> None:
+        super().__init__()
+        self._sources = sources
+
+    def find(self, reference: str, folders: Sequence[str]) -> Source | None:
+        """The file of this name."""
+        return self._sources.get(os.path.normpath(reference))
+
+
+def _shown(path: str) -> str:
+    """A path as a person would write it: relative to the working folder where it lies below it."""
+    relative = os.path.relpath(path)
+    return path if relative.startswith("..") and os.path.isabs(path) else relative

@@ -1,0 +1,1 @@
+"""Facts about scripts, by subject; script_table.py names them."""

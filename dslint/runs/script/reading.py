@@ -1,0 +1,119 @@
+"""Reads a script: from its syntax tree to what it does."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dslint.documents.python_reader import Script
+from dslint.runs.script.events import Call, Jump, Read, Store
+from dslint.runs.script.scope import Scope
+from dslint.runs.script.statements import Statements
+from dslint.runs.script.values import NOTHING, Entry, Function, Table, Thing, Value
+
+DEEPEST = 3_000
+"""Python frames that reading may take: expressions of thousands of operators are real, in generated code."""
+
+
+@dataclass(frozen=True)
+class Deeds:
+    """What a script does, in order.
+
+    Attributes:
+        script: the file.
+        calls: every call, those of the file's own functions left out.
+        stores: assignments to attributes and elements of things.
+        reads: looks at watched attributes.
+        jumps: returns, raises, breaks and continues.
+        imports: the modules that it imports.
+        is_complete: whether all of it was read.
+    """
+
+    script: Script
+    calls: tuple[Call, ...]
+    stores: tuple[Store, ...]
+    reads: tuple[Read, ...]
+    jumps: tuple[Jump, ...]
+    imports: frozenset[str]
+    is_complete: bool
+
+
+@dataclass(eq=False)
+class _Reading(Statements):
+    """Knows how to look into other files."""
+
+    look_up: Callable[[str], Any] = lambda path: NOTHING
+    tables: dict[str, Table] = field(default_factory=dict)
+
+    def load_table(self, path: Value, call: Call) -> Value:
+        """The table in a JSON file: its own, so that the script may change it; Thing where it can't be told."""
+        path = path.attributes.get("default", path) if isinstance(path, Thing) else path
+        data = self.look_up(path) if isinstance(path, str) else NOTHING
+        if not isinstance(data, dict):
+            return Thing("json", "json.load", call.node, (path,))
+        table = _table(data, call.node, len(self.guards))
+        table.file = path
+        return table
+
+
+def _table(data: dict[str, Any], node: ast.AST, depth: int) -> Table:
+    entries = {
+        key: Entry(_table(value, node, depth) if isinstance(value, dict) else value, None, None)
+        for key, value in data.items()
+    }
+    return Table(node, entries, depth=depth)
+
+
+def read_deeds(
+    script: Script, arguments: Sequence[str | None] | None, look_up: Callable[[str], Any]
+) -> Deeds:
+    """What a script does.
+
+    Args:
+        script: the file, parsed.
+        arguments: the words after the script in the launch command (None: one that can't be told); None as a
+            whole where no command is known.
+        look_up: gives the data of a JSON file that the script loads, or NOTHING.
+    """
+    reading = _Reading(script.source.path, arguments, look_up=look_up)
+    is_complete = script.tree is not None
+    limit = sys.getrecursionlimit()
+    try:
+        sys.setrecursionlimit(max(limit, DEEPEST))
+        if script.tree is not None:
+            _read_module(reading, script.tree)
+    except RecursionError:
+        is_complete = False
+    finally:
+        sys.setrecursionlimit(limit)
+    return Deeds(
+        script,
+        tuple(reading.calls),
+        tuple(reading.stores),
+        tuple(reading.reads),
+        tuple(reading.jumps),
+        frozenset(reading.imports),
+        is_complete and not reading.has_enough,
+    )
+
+
+def _read_module(reading: _Reading, tree: ast.Module) -> None:
+    scope = Scope()
+    scope.values.update(__name__="__main__", __file__=reading.path)
+    reading.execute_block(tree.body, scope)
+    _read_what_nobody_calls(reading)
+
+
+def _read_what_nobody_calls(reading: _Reading) -> None:
+    """Functions and methods that other files, or a framework, call."""
+    reading.is_called = False
+    for made in reading.classes_seen:
+        for member in list(made.members.values()):
+            if isinstance(member, Function) and member.node not in reading.entered:
+                reading.enter(Function(member.node, member.scope, made.instance), (), {}, member.node)
+    for node, function in list(reading.functions_seen.items()):
+        if node not in reading.entered:
+            reading.enter(function, (), {}, node)

@@ -1,0 +1,26 @@
+"""The facts about scripts; each area has a table of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dslint.runs.facts import Fact
+from dslint.runs.late import script_fact, script_items
+
+BASE: Mapping[str, Fact] = {
+    "framework": Fact(
+        'who trains: "raw" (deepspeed.initialize), "pipeline", "trainer" (Hugging Face), "accelerate" or "lightning"',
+        lambda facts: facts.framework,
+    ),
+    "script.syntax_problems": script_items(
+        "why the script can't be parsed (one item or none)", "form:syntax_problems", "message"
+    ),
+    "script.one_rank_collectives": script_items(
+        "calls that all ranks have to make, where only one rank comes: `api` is `engine.save_checkpoint`",
+        "collectives:one_rank_collectives",
+        "api",
+        "only_stage_3",
+    ),
+}
+
+FACTS: Mapping[str, Fact] = {**BASE}

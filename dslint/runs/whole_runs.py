@@ -1,0 +1,257 @@
+"""Finds whole runs: which launch command starts which script, and which config that script takes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from dslint.documents.config_reader import read_config
+from dslint.documents.document import Document
+from dslint.documents.python_reader import Script, read_script
+from dslint.documents.source import Source
+from dslint.documents.yaml_reader import read_yaml
+from dslint.runs import accelerate
+from dslint.runs.files import Files
+from dslint.runs.linking import Pairing
+from dslint.runs.script.config_use import ConfigUse, as_document, config_uses, reference_of
+from dslint.runs.script.reading import Deeds, read_deeds
+from dslint.runs.script.values import NOTHING, Table
+from dslint.runs.unknown import Unknown
+
+if TYPE_CHECKING:
+    from dslint.runs.launch.launch import Launch
+
+CONFIG_OPTIONS = ("deepspeed_config", "deepspeed", "ds_config", "deepspeed_config_file", "ds_config_path")
+"""Script arguments that name the DeepSpeed config, by custom."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """The files from which runs are made.
+
+    Attributes:
+        configs: files that may be DeepSpeed configs.
+        accelerate: Accelerate files that use DeepSpeed.
+        scripts: Python files.
+        launches: launch commands, in order.
+        embedded: configs that a shell script writes itself, by the path they get.
+    """
+
+    configs: tuple[Source, ...]
+    accelerate: tuple[Document, ...]
+    scripts: tuple[Source, ...]
+    launches: tuple[Launch, ...]
+    embedded: tuple[tuple[str, Source], ...] = ()
+
+
+def whole_runs(found: Found, files: Files) -> list[Pairing]:
+    """The runs that the scripts and launch commands form; configs that none of them takes are left out."""
+    linker = _Linker(found, files)
+    runs = [run for launch in found.launches for run in linker.runs_of_launch(launch)]
+    launched = {os.path.realpath(run.script.script.source.path) for run in runs if run.script is not None}
+    for source in found.scripts:
+        if os.path.realpath(source.path) not in launched and concerns_deepspeed(source):
+            runs += linker.runs_of_script(source, None, None)
+    return _with_neighbours(runs, found)
+
+
+def launches_in(source: Source) -> tuple[tuple[Launch, ...], tuple[tuple[str, Source], ...]]:
+    """The launch commands of a shell script, and the configs that it writes itself."""
+    from dslint.documents.shell_reader import read_shell
+    from dslint.runs.launch.reading import embedded_files, launches
+
+    document = read_shell(source)
+    return launches(document), embedded_files(document)
+
+
+def concerns_deepspeed(source: Source) -> bool:
+    """Whether a script says a word of DeepSpeed at all."""
+    return b"deepspeed" in source.data.lower()
+
+
+class _Linker:
+    def __init__(self, found: Found, files: Files) -> None:
+        self.found = found
+        self.files = files
+        self.scripts: dict[str, Script] = {}
+        self.deeds: dict[tuple[str, tuple[str | None, ...] | None], Deeds] = {}
+
+    def runs_of_launch(self, launch: Launch) -> Iterator[Pairing]:
+        """The runs that one command starts."""
+        started_by = self._accelerate_file(launch)
+        source = self._script(launch)
+        if source is not None and (concerns_deepspeed(source) or _uses_deepspeed(launch, started_by)):
+            yield from self.runs_of_script(source, launch, started_by)
+        elif source is None and _uses_deepspeed(launch, started_by):
+            reference = _named_by(launch)
+            config = self._config_file(reference, self._folders(launch, None)) if reference else None
+            yield Pairing(config or self._accelerate_config(started_by), started_by, None, launch)
+
+    def runs_of_script(
+        self, source: Source, launch: Launch | None, started_by: Document | None
+    ) -> Iterator[Pairing]:
+        """The runs of one script: one for each config that it trains with."""
+        folders = self._folders(launch, source)
+        deeds = self._deeds_of(source, launch, folders)
+        uses = config_uses(deeds)
+        trained = [use for use in uses if use.taker == uses[0].taker]
+        configs = self._configs(trained, deeds, folders)
+        if not configs:
+            reference = None if launch is None else _named_by(launch)
+            named = self._config_file(reference, folders) if reference else None
+            yield Pairing(named or self._accelerate_config(started_by), started_by, deeds, launch)
+        elif len(configs) == 1:
+            yield Pairing(configs[0], started_by, deeds, launch)
+        else:
+            yield Pairing(None, started_by, deeds, launch)
+            for config in configs:
+                yield Pairing(config, None)
+
+    def _configs(
+        self, uses: Iterable[ConfigUse], deeds: Deeds, folders: Sequence[str]
+    ) -> list[Source | Document]:
+        """The configs that uses lead to, each once; those that can't be followed are left out."""
+        configs: dict[object, Source | Document] = {}
+        for use in uses:
+            reference = reference_of(use.value)
+            if reference is not None:
+                source = self._config_file(reference, folders)
+                if source is not None:
+                    configs.setdefault((source.path, source.data), source)
+            elif isinstance(use.value, Table):
+                configs.setdefault(id(use.value), as_document(use.value, deeds.script))
+        return list(configs.values())
+
+    def _config_file(self, reference: str, folders: Sequence[str]) -> Source | None:
+        name = os.path.normpath(reference)
+        for path, source in self.found.embedded:
+            if os.path.normpath(path) == name or os.path.basename(path) == os.path.basename(name):
+                return source
+        return self.files.find(reference, folders)
+
+    def _accelerate_config(self, started_by: Document | None) -> Source | None:
+        """The config that an Accelerate file names."""
+        named = None if started_by is None else accelerate.config_file(started_by)
+        if started_by is None or named is None:
+            return None
+        return self.files.find(named[0], [".", os.path.dirname(started_by.source.path)])
+
+    def _accelerate_file(self, launch: Launch) -> Document | None:
+        """The file that `accelerate launch --config_file` names."""
+        option = launch.options.get("config_file") if launch.launcher == "accelerate" else None
+        if option is None or not isinstance(option.value, str):
+            return None
+        source = self.files.find(option.value, self._folders(launch, None))
+        for known in self.found.accelerate:
+            if source is not None and os.path.realpath(known.source.path) == os.path.realpath(source.path):
+                return known
+        if source is None:
+            return None
+        document = read_yaml(source)
+        return document if accelerate.is_accelerate(document) else None
+
+    def _script(self, launch: Launch) -> Source | None:
+        """The script that a command names; the only one at hand where its name can't be told."""
+        text = None if launch.script is None else launch.script.text
+        if not isinstance(text, str):
+            return self.found.scripts[0] if len(self.found.scripts) == 1 and launch.script is not None else None
+        if launch.is_module:
+            text = text.replace(".", "/") + ".py"
+        found = self.files.find(text, self._folders(launch, None))
+        return found if found is not None else _by_last_name(text, self.found.scripts)
+
+    def _folders(self, launch: Launch | None, script: Source | None) -> list[str]:
+        folders = ["."]
+        if launch is not None:
+            here = os.path.dirname(launch.source.path)
+            if launch.directory:
+                folders = [os.path.join(here, launch.directory), launch.directory, *folders]
+            folders.append(here)
+        if script is not None:
+            folders.append(os.path.dirname(script.path))
+        return list(dict.fromkeys(folder or "." for folder in folders))
+
+    def _deeds_of(self, source: Source, launch: Launch | None, folders: Sequence[str]) -> Deeds:
+        words = None if launch is None else words_of(launch)
+        key = (source.path, words)
+        if key not in self.deeds:
+            if source.path not in self.scripts:
+                self.scripts[source.path] = script_in(source)
+
+            def look_up(path: str) -> Any:
+                config = self._config_file(path, folders)
+                value = None if config is None else read_config(config).value
+                return value if isinstance(value, dict) else NOTHING
+
+            self.deeds[key] = read_deeds(self.scripts[source.path], words, look_up)
+        return self.deeds[key]
+
+
+def script_in(source: Source) -> Script:
+    """A Python file, or a notebook, parsed."""
+    if source.path.endswith(".ipynb"):
+        from dslint.documents.notebook_reader import read_notebook
+
+        return read_notebook(source)
+    return read_script(source)
+
+
+def words_of(launch: Launch) -> tuple[str | None, ...]:
+    """The words that the script gets; None for one that can't be told."""
+    words = [None if isinstance(one.text, Unknown) else one.text for one in launch.arguments]
+    if launch.launcher == "deepspeed" and not launch.options.get("no_local_rank"):
+        words = ["--local_rank=0", *words]
+    return tuple(words)
+
+
+def _named_by(launch: Launch) -> str | None:
+    """The config that a command's script arguments name by a customary option."""
+    texts = [one.text for one in launch.arguments]
+    for name in CONFIG_OPTIONS:
+        for index, text in enumerate(texts):
+            if not isinstance(text, str):
+                continue
+            option, has_value, value = text.partition("=")
+            if option.lstrip("-").replace("-", "_") != name or not option.startswith("--"):
+                continue
+            following = texts[index + 1] if index + 1 < len(texts) else None
+            value = value if has_value else following if isinstance(following, str) else ""
+            if value and not value.startswith("-"):
+                return value
+    option = launch.options.get("deepspeed_config_file") if launch.launcher == "accelerate" else None
+    return option.value if option is not None and isinstance(option.value, str) else None
+
+
+def _uses_deepspeed(launch: Launch, started_by: Document | None) -> bool:
+    if launch.launcher == "deepspeed" or started_by is not None:
+        return True
+    if launch.launcher == "accelerate" and "use_deepspeed" in launch.options:
+        return True
+    return _named_by(launch) is not None
+
+
+def _by_last_name(reference: str, sources: Iterable[Source]) -> Source | None:
+    name = os.path.basename(reference)
+    found = [source for source in sources if os.path.basename(source.path) == name]
+    return found[0] if len(found) == 1 else None
+
+
+def _with_neighbours(runs: list[Pairing], found: Found) -> list[Pairing]:
+    """Gives a run that lacks a config, or an Accelerate file, the only one that nobody else takes."""
+    taken = {os.path.realpath(run.path) for run in runs if run.config is not None}
+    taken |= {os.path.realpath(run.accelerate.source.path) for run in runs if run.accelerate is not None}
+    spare = [config for config in found.configs if os.path.realpath(config.path) not in taken]
+    files = [one for one in found.accelerate if os.path.realpath(one.source.path) not in taken]
+    scripts = {run.script.script.source.path for run in runs if run.script is not None}
+    lacking = [run for run in runs if run.config is None and run.accelerate is None]
+    if len(scripts) != 1 or not lacking or len(lacking) != len(runs):
+        return runs
+    if len(files) == 1:
+        named = accelerate.config_file(files[0])
+        config = next((one for one in spare if named and one.path.endswith(os.path.basename(named[0]))), None)
+        return [replace(run, accelerate=files[0], config=config) for run in runs]
+    if len(spare) == 1:
+        return [replace(run, config=spare[0]) for run in runs]
+    return runs
