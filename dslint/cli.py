@@ -14,9 +14,12 @@ from dslint import __version__
 
 if TYPE_CHECKING:
     from dslint.lint import Report
+    from dslint.rulebook.own_rules import OwnRule
+    from dslint.rulebook.rule import Rule
     from dslint.rulebook.rule_text import RuleText
     from dslint.runs.gpus import Gpu
     from dslint.runs.run import Options
+    from dslint.settings.settings import Settings
     from dslint.smoke.planning import SmokeOptions
 
 FINE, FOUND, FAILED = 0, 1, 2
@@ -122,6 +125,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"dslint {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     _add_check(commands)
+    _add_runs(commands)
     _add_smoke(commands)
     explain = commands.add_parser("explain", help="what a rule says, and why")
     explain.add_argument("code", metavar="CODE", help="code or name of a rule: DS201, batch-size-mismatch")
@@ -154,7 +158,28 @@ def _add_check(commands: argparse._SubParsersAction[_Parser]) -> None:
         metavar="PATH",
         help="files or folders (default: this folder; - is stdin)",
     )
-    run = check.add_argument_group("what the files can't say")
+    _add_run_options(check)
+    output = check.add_argument_group("what to report")
+    output.add_argument("--select", metavar="CODES", help="only these rules: DS201, DS2, batch-size-mismatch, ...")
+    output.add_argument("--ignore", metavar="CODES", help="not these rules")
+    output.add_argument(
+        "--fail-on",
+        choices=["hint", "warning", "error", "never"],
+        help="the mildest severity that gives exit code 1 (default: error)",
+    )
+    output.add_argument("--format", choices=["text", "json"], default="text")
+    settings = check.add_argument_group("settings").add_mutually_exclusive_group()
+    settings.add_argument(
+        "--settings",
+        metavar="FILE",
+        help="instead of the nearest dslint.toml or pyproject.toml with [tool.dslint]",
+    )
+    settings.add_argument("--isolated", action="store_true", help="no settings file at all")
+    check.set_defaults(run=_check)
+
+
+def _add_run_options(command: argparse.ArgumentParser) -> None:
+    run = command.add_argument_group("what the files can't say")
     run.add_argument("--gpus", type=_count, metavar="N", help="GPUs a node, one rank each")
     run.add_argument("--nodes", type=_count, metavar="N", help="number of nodes")
     run.add_argument(
@@ -168,17 +193,26 @@ def _add_check(commands: argparse._SubParsersAction[_Parser]) -> None:
         choices=["hf", "deepspeed"],
         help='who reads the config: Hugging Face (fills "auto", strict JSON) or DeepSpeed itself',
     )
-    output = check.add_argument_group("what to report")
-    output.add_argument("--select", metavar="CODES", help="only these rules: DS201, DS2, batch-size-mismatch, ...")
-    output.add_argument("--ignore", metavar="CODES", help="not these rules")
-    output.add_argument(
-        "--fail-on",
-        choices=["hint", "warning", "error", "never"],
-        default="error",
-        help="the mildest severity that gives exit code 1 (default: error)",
+
+
+def _add_runs(commands: argparse._SubParsersAction[_Parser]) -> None:
+    runs = commands.add_parser(
+        "runs",
+        help="show which files form which run, and every fact with its origin",
+        description="Shows which files form which training run, and the facts that rules are judged by, each with "
+        "the place it was read at. Nothing is judged, and nothing is executed.",
     )
-    output.add_argument("--format", choices=["text", "json"], default="text")
-    check.set_defaults(run=_check)
+    runs.add_argument(
+        "paths",
+        nargs="*",
+        default=["."],
+        metavar="PATH",
+        help="files or folders (default: this folder; - is stdin)",
+    )
+    _add_run_options(runs)
+    runs.add_argument("--all", action="store_true", help="show defaults and lists too")
+    runs.add_argument("--format", choices=["text", "json"], default="text")
+    runs.set_defaults(run=_runs)
 
 
 def _add_smoke(commands: argparse._SubParsersAction[_Parser]) -> None:
@@ -265,18 +299,58 @@ def _check(options: argparse.Namespace) -> int:
         return _list_gpus()
     from dslint.lint import check
     from dslint.rulebook.cache import shipped_rules
+    from dslint.rulebook.own_rules import OWN_RULES
     from dslint.rulebook.selection import NoSuchRuleError, select
 
     run_options = _run_options(options)
+    known: list[Rule | OwnRule] = [*shipped_rules(), *OWN_RULES]
+    settings = _settings(options, known)
     try:
-        rules = select(shipped_rules(), options.select, options.ignore)
+        rules = select(known, *_labels(options, settings))
     except NoSuchRuleError as error:
         raise UsageError(str(error)) from None
-    report = check(options.paths, run_options, rules)
+    report = check(options.paths, run_options, rules, settings)
     _print_report(report, options.format)
     if report.troubles:
         return FAILED
-    return FOUND if _is_bad_enough(report, options.fail_on) else FINE
+    fail_on = options.fail_on or (settings.fail_on if settings else None) or "error"
+    return FOUND if _is_bad_enough(report, fail_on) else FINE
+
+
+def _settings(options: argparse.Namespace, rules: Sequence[Rule | OwnRule]) -> Settings | None:
+    if options.isolated:
+        return None
+    from dslint.settings.loading import SettingsError, load_settings
+
+    try:
+        return load_settings(options.paths, rules, options.settings)
+    except SettingsError as error:
+        raise UsageError(str(error)) from None
+
+
+def _labels(options: argparse.Namespace, settings: Settings | None) -> tuple[str | None, str | None]:
+    """What to select and to ignore: --select stands instead of the settings, --ignore adds to them."""
+    if settings is None or options.select is not None:
+        return options.select, options.ignore
+    select = None if settings.select is None else ",".join(settings.select)
+    return select, ",".join([*settings.ignore, options.ignore or ""])
+
+
+def _runs(options: argparse.Namespace) -> int:
+    if options.gpu == "list":
+        return _list_gpus()
+    from dslint.lint import find_runs
+    from dslint.reports.run_report import json_runs, text_runs
+    from dslint.reports.style import style_for
+
+    runs, troubles = find_runs(options.paths, _run_options(options))
+    if options.format == "json":
+        print(json_runs(runs, everything=options.all))
+    else:
+        print(text_runs(runs, style_for(sys.stdout), everything=options.all))
+    for trouble in troubles:
+        print(f"dslint: {trouble.path}: {trouble.message}", file=sys.stderr)
+    return FAILED if troubles else FINE
 
 
 def _run_options(options: argparse.Namespace) -> Options:
@@ -353,9 +427,7 @@ def _explain(options: argparse.Namespace) -> int:
 
 
 def _find_rule(label: str) -> RuleText:
-    from dslint.rulebook.cache import shipped_rule_texts
-
-    rules = shipped_rule_texts()
+    rules = _rule_texts()
     for one in rules:
         if label.upper() == one.code or label == one.name:
             return one
@@ -370,12 +442,18 @@ def _find_rule(label: str) -> RuleText:
     raise UsageError(f"there is no rule '{label}'{hint}")
 
 
+def _rule_texts() -> list[RuleText]:
+    from dslint.rulebook.cache import shipped_rule_texts
+    from dslint.rulebook.own_rules import own_rule_texts
+
+    return sorted([*shipped_rule_texts(), *own_rule_texts()], key=lambda rule: rule.code)
+
+
 def _rules(options: argparse.Namespace) -> int:
     from dslint.reports.rule_list import rule_list_as_json, rule_list_as_text
     from dslint.reports.style import style_for
-    from dslint.rulebook.cache import shipped_rule_texts
 
-    rules = shipped_rule_texts()
+    rules = _rule_texts()
     if options.format == "json":
         print(rule_list_as_json(rules))
     else:

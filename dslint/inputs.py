@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from dslint.documents.discover import CODE_ENDINGS, YAML_ENDINGS, files_below
+from dslint.documents.discover import CODE_ENDINGS, SCRIPT_ENDINGS, YAML_ENDINGS, files_below
 from dslint.documents.document import Document
 from dslint.documents.source import Source, UnreadableFileError, read_source
 from dslint.runs.accelerate import is_accelerate
@@ -27,6 +27,8 @@ class Reading:
     Attributes:
         configs: DeepSpeed configs, or what may be one; parsed when their run is judged.
         accelerate: Accelerate files that use DeepSpeed.
+        scripts: Python files and notebooks.
+        shells: shell scripts.
         troubles: files that could not be read.
         found: paths among `configs` that were found in a folder, where other tools have files too.
         files: number of files that were read.
@@ -34,28 +36,37 @@ class Reading:
 
     configs: tuple[Source, ...]
     accelerate: tuple[Document, ...]
+    scripts: tuple[Source, ...]
+    shells: tuple[Source, ...]
     troubles: tuple[FileTrouble, ...]
     found: frozenset[str]
     files: int
 
 
-def read(paths: Sequence[str]) -> Reading:
-    """Reads every file that is named or lies below a folder that is named."""
+def read(paths: Sequence[str], is_excluded: Callable[[str], bool] | None = None) -> Reading:
+    """Reads every file that is named or lies below a folder that is named.
+
+    Args:
+        paths: files and folders.
+        is_excluded: tells of a file that was found in a folder whether to leave it out.
+    """
     configs: list[Source] = []
     accelerate: list[Document] = []
+    scripts: list[Source] = []
+    shells: list[Source] = []
     troubles: list[FileTrouble] = []
     found: set[str] = set()
     files = 0
-    for path, was_named in _expand(paths):
-        if path.lower().endswith(CODE_ENDINGS) and os.path.isfile(path):
-            files += 1  # no rule speaks about scripts yet, so there is no need to read them
-            continue
+    for path, was_named in _expand(paths, is_excluded):
         try:
             source = _source(path)
         except UnreadableFileError as trouble:
             troubles.append(FileTrouble(path, str(trouble)))
             continue
         files += 1
+        if path.lower().endswith(CODE_ENDINGS):
+            (scripts if path.lower().endswith(SCRIPT_ENDINGS) else shells).append(source)
+            continue
         if not path.lower().endswith(YAML_ENDINGS):
             configs.append(source)
             found |= set() if was_named else {source.path}
@@ -65,16 +76,25 @@ def read(paths: Sequence[str]) -> Reading:
             accelerate.append(document)
         elif document.problem is not None and was_named and b"deepspeed" in source.data.lower():
             troubles.append(FileTrouble(path, _with_place(document)))
-    return Reading(tuple(configs), tuple(accelerate), tuple(troubles), frozenset(found), files)
+    return Reading(
+        configs=tuple(configs),
+        accelerate=tuple(accelerate),
+        scripts=tuple(scripts),
+        shells=tuple(shells),
+        troubles=tuple(troubles),
+        found=frozenset(found),
+        files=files,
+    )
 
 
-def _expand(paths: Sequence[str]) -> list[tuple[str, bool]]:
+def _expand(paths: Sequence[str], is_excluded: Callable[[str], bool] | None) -> list[tuple[str, bool]]:
     """Files, each once, with whether it was named itself rather than found in a folder."""
     expanded: dict[str, bool] = {}
     for path in paths:
         if os.path.isdir(path):
             for found in files_below(path):
-                expanded.setdefault(found, False)
+                if is_excluded is None or not is_excluded(found):
+                    expanded.setdefault(found, False)
         else:
             expanded[path] = True
     return list(expanded.items())

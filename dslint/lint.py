@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from dslint.documents.discover import has_config_name
 from dslint.documents.document import Document
+from dslint.documents.source import Source
 from dslint.inputs import FileTrouble, Reading, read
 from dslint.memory import FEWEST_FILES, Memory
-from dslint.rulebook.cache import rules_fingerprint
+from dslint.rulebook.cache import rules_fingerprint, shipped_rules
 from dslint.rulebook.finding import Finding, Judgement, Undecided
 from dslint.rulebook.judge import judge
 from dslint.rulebook.rule import Rule
@@ -24,7 +25,9 @@ from dslint.runs.run import Options, Run
 from dslint.runs.schema import load_schema, schema_for
 
 if TYPE_CHECKING:
+    from dslint.rulebook.own_rules import OwnRule
     from dslint.runs.versions import KnownVersion
+    from dslint.settings.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,7 @@ class Report:
         troubles: files that could not be checked.
         files: number of files that were read.
         assumption: which DeepSpeed release was taken, where no file or option names the very one; else None.
+        suppressed: number of findings that comments or settings silence.
     """
 
     findings: tuple[Finding, ...]
@@ -44,23 +48,95 @@ class Report:
     troubles: tuple[FileTrouble, ...]
     files: int
     assumption: str | None
+    suppressed: int = 0
 
 
-def check(paths: Sequence[str], options: Options, rules: Iterable[Rule]) -> Report:
-    """Checks files and folders."""
-    reading = read(paths)
-    bench = _Bench(options, list(rules), reading)
-    judgements = [bench.judgement(pairing) for pairing in pair(reading.configs, reading.accelerate)]
+def check(
+    paths: Sequence[str], options: Options, rules: Iterable[Rule | OwnRule], settings: Settings | None = None
+) -> Report:
+    """Checks files and folders.
+
+    Args:
+        paths: the files and folders.
+        options: what the command line says; it wins over the settings.
+        rules: the rules that are wanted, those about dslint's own comments among them.
+        settings: the project's settings, where it has any.
+    """
+    rules = list(rules)
+    reading = read(paths, settings.excludes if settings else None)
+    bench = _Bench(
+        settings.options(options) if settings else options,
+        [rule for rule in rules if isinstance(rule, Rule)],
+        reading,
+    )
+    runs = runs_in(reading)
+    judgements = [bench.judgement(pairing) for pairing in runs]
     bench.adjourn()
     findings = [finding for judgement in judgements for finding in judgement.findings]
     findings = list({_identity(finding): finding for finding in findings}.values())
+    undecided = tuple(rule for judgement in judgements for rule in judgement.undecided)
+    taking_part = [
+        source
+        for pairing, judgement in zip(runs, judgements, strict=True)
+        if not judgement.is_foreign
+        for source in pairing.sources
+    ]
+    kept, suppressed = _not_silenced(findings, taking_part, settings, rules, undecided)
     return Report(
-        tuple(sorted(findings, key=_identity)),
-        tuple(rule for judgement in judgements for rule in judgement.undecided),
+        tuple(sorted(kept, key=_identity)),
+        undecided,
         reading.troubles,
         reading.files,
         next(iter(bench.assumptions), None),
+        suppressed,
     )
+
+
+def _not_silenced(
+    findings: list[Finding],
+    sources: list[Source],
+    settings: Settings | None,
+    rules: Sequence[Rule | OwnRule],
+    undecided: Iterable[Undecided],
+) -> tuple[Sequence[Finding], int]:
+    """The findings that no comment or setting silences, those about the comments too; how many were silenced."""
+    is_marked = any(b"dslint:" in source.data for source in sources)
+    if settings is None and not is_marked:
+        return findings, 0
+    from dslint.rulebook.own_rules import OWN_RULES
+    from dslint.rulebook.suppression import apply
+
+    known = [*shipped_rules(), *rules, *OWN_RULES] if is_marked else rules
+    outcome = apply(findings, sources, settings, rules, known, {rule.code for rule in undecided})
+    return [*outcome.kept, *outcome.complaints], outcome.suppressed
+
+
+def runs_in(reading: Reading) -> list[Pairing]:
+    """The runs that the files form: whole ones by their scripts and commands, then what is left."""
+    if not reading.scripts and not reading.shells:
+        return pair(reading.configs, reading.accelerate)
+    from dslint.runs.files import Files
+    from dslint.runs.whole_runs import found_in, whole_runs
+
+    found = found_in(reading.configs, reading.accelerate, reading.scripts, reading.shells)
+    sources = [*reading.configs, *reading.scripts, *(one.source for one in reading.accelerate)]
+    runs = whole_runs(found, Files(sources))
+    taken = {source.path for run in runs for source in run.sources}
+    configs = [config for config in reading.configs if config.path not in taken]
+    accelerate = [document for document in reading.accelerate if document.source.path not in taken]
+    return [*pair(configs, accelerate), *runs]
+
+
+def find_runs(paths: Sequence[str], options: Options) -> tuple[list[Run], tuple[FileTrouble, ...]]:
+    """The runs that files and folders form, and the files that could not be read."""
+    reading = read(paths)
+    runs = []
+    for pairing in runs_in(reading):
+        run = run_of(pairing, options)
+        may_be_foreign = pairing.is_file_alone and pairing.path in reading.found
+        if not may_be_foreign or _is_surely_a_config(run.config):
+            runs.append(run)
+    return runs, reading.troubles
 
 
 class _Bench:
@@ -85,7 +161,7 @@ class _Bench:
 
     def judge_or_recall(self, pairing: Pairing, release: str) -> Judgement:
         """The judgement, from memory where a config by itself had the same content."""
-        if self.memory is None or pairing.config is None or pairing.accelerate is not None:
+        if self.memory is None or not isinstance(pairing.config, Source) or not pairing.is_file_alone:
             return self.judge(pairing)
         also = f"{release} {self.may_be_foreign(pairing)} {has_config_name(pairing.path)}"
         known = self.memory.recall(pairing.config, also)
@@ -103,7 +179,7 @@ class _Bench:
 
     def may_be_foreign(self, pairing: Pairing) -> bool:
         """Whether a file was only found in a folder, so that it may be another tool's."""
-        return pairing.accelerate is None and pairing.path in self.reading.found
+        return pairing.is_file_alone and pairing.path in self.reading.found
 
     def adjourn(self) -> None:
         """Writes down what is new."""

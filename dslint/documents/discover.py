@@ -8,11 +8,14 @@ from fnmatch import fnmatch
 
 CONFIG_ENDINGS = (".json", ".hjson", ".jsonc", ".json5")
 YAML_ENDINGS = (".yaml", ".yml")
-CODE_ENDINGS = (".py", ".ipynb", ".sh", ".bash", ".slurm", ".sbatch")
+SCRIPT_ENDINGS = (".py", ".ipynb")
+SHELL_ENDINGS = (".sh", ".bash", ".slurm", ".sbatch")
+CODE_ENDINGS = SCRIPT_ENDINGS + SHELL_ENDINGS
 
 _CONFIG_NAMES = ("ds_config*", "*deepspeed*", "zero*", "*ds_config*")
 _CONFIG_WORDS = (b"zero_optimization", b"train_micro_batch_size_per_gpu", b"train_batch_size")
 _YAML_WORDS = (b"deepspeed_config", b"DEEPSPEED")
+_CODE_WORDS = (b"deepspeed", b"DeepSpeed", b"accelerate launch")
 _SKIPPED_FOLDERS = {"node_modules", "site-packages", "__pycache__", "venv"}
 _LARGEST_CANDIDATE = 1024 * 1024  # bytes
 
@@ -57,6 +60,8 @@ def _may_concern_deepspeed(path: str) -> bool:
     name = os.path.basename(path).lower()
     if name.endswith(CONFIG_ENDINGS):
         return has_config_name(name) or _has_word(path, _CONFIG_WORDS)
+    if name.endswith(CODE_ENDINGS):
+        return _has_word(path, _CODE_WORDS)
     return name.endswith(YAML_ENDINGS) and _has_word(path, _YAML_WORDS)
 
 

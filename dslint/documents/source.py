@@ -23,10 +23,22 @@ class Span:
 
 @dataclass(frozen=True)
 class Place:
-    """A position as people count: lines and columns from 1, columns in characters."""
+    """A position as people count: lines and columns from 1, columns in characters.
+
+    Attributes:
+        line: line in the file; in a notebook, in its cell.
+        column: character in the line.
+        cell: number of the notebook's cell.
+    """
 
     line: int
     column: int
+    cell: int | None = None
+
+    def __str__(self) -> str:
+        """As it follows the path: `12:5`, `cell 3:12:5`."""
+        cell = "" if self.cell is None else f"cell {self.cell}:"
+        return f"{cell}{self.line}:{self.column}"
 
 
 @dataclass(frozen=True)
@@ -87,6 +99,10 @@ class Source:
         """The text of a line (counted from 1) without its end; empty past the last one."""
         lines = self.text.split("\n")
         return lines[number - 1] if 0 < number <= len(lines) else ""
+
+    def line_at(self, place: Place) -> str:
+        """The text of the line at a place."""
+        return self.line(place.line)
 
     def slice(self, span: Span) -> str:
         """The text under a span."""

@@ -24,12 +24,8 @@ def _lines(rule: RuleText, style: Style) -> Iterator[str]:
     yield ""
     yield style.bold("Why")
     yield _wrapped(rule.why, "  ")
-    yield ""
-    yield style.bold("What DeepSpeed does")
-    yield f"  {_effect(rule.data['effect'])}"
-    if "deepspeed" in rule.data:
-        yield f"  DeepSpeed {rule.data['deepspeed']}"
-    yield f"  Source: {rule.data['source']}"
+    if "effect" in rule.data:  # rules about dslint's own comments have none
+        yield from _claim(rule, style)
     example = rule.data["examples"][0]
     yield from _example("Example", example["bad"], style)
     yield from _example("Use instead", example["good"], style)
@@ -37,6 +33,15 @@ def _lines(rule: RuleText, style: Style) -> Iterator[str]:
         yield ""
         yield style.bold("Fix")
         yield f"  {rule.data['fix']['title']} ({rule.data['fix']['tier']})"
+
+
+def _claim(rule: RuleText, style: Style) -> Iterator[str]:
+    yield ""
+    yield style.bold("What DeepSpeed does")
+    yield f"  {_effect(rule.data['effect'])}"
+    if "deepspeed" in rule.data:
+        yield f"  DeepSpeed {rule.data['deepspeed']}"
+    yield f"  Source: {rule.data['source']}"
 
 
 def _wrapped(text: str, indent: str = "") -> str:

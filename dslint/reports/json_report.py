@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from dslint import __version__
+from dslint.documents.source import Place
 from dslint.lint import Report
 from dslint.rulebook.finding import Finding, Location
 
@@ -20,6 +21,7 @@ def json_report(report: Report) -> str:
         ],
         "errors": [{"path": trouble.path, "message": trouble.message} for trouble in report.troubles],
         "files": report.files,
+        "suppressed": report.suppressed,
     }
     return json.dumps(content, indent=2, ensure_ascii=False)
 
@@ -38,9 +40,15 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "column": start.column,
         "end_line": end.line,
         "end_column": end.column,
+        **_cell(start),
         "related": [_related(location) for location in finding.related],
         "fix": None if fix is None else {"tier": fix.tier, "title": fix.title},
     }
+
+
+def _cell(place: Place) -> dict[str, int]:
+    """The number of a notebook's cell, in which lines are counted; nothing for other files."""
+    return {} if place.cell is None else {"cell": place.cell}
 
 
 def _related(location: Location) -> dict[str, Any]:
@@ -49,5 +57,6 @@ def _related(location: Location) -> dict[str, Any]:
         "path": location.source.path,
         "line": place.line,
         "column": place.column,
+        **_cell(place),
         "message": location.message,
     }

@@ -32,7 +32,7 @@ def rule_list_as_json(rules: Sequence[RuleText]) -> str:
             "why": one.why,
             "deepspeed": one.data.get("deepspeed"),
             "fix": one.data["fix"]["tier"] if "fix" in one.data else None,
-            "source": one.data["source"],
+            "source": one.data.get("source"),
         }
         for one in rules
     ]

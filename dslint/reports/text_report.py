@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+from dslint.documents.source import Place
 from dslint.lint import Report
 from dslint.reports.style import Style
 from dslint.rulebook.finding import Finding, Location
@@ -25,7 +26,7 @@ def _finding(finding: Finding, style: Style) -> Iterator[str]:
     place = finding.location.source.place(finding.location.span.start)
     severity = style.severity(finding.severity, finding.severity)
     yield (
-        f"{style.bold(path)}:{place.line}:{place.column}: {severity} {style.bold(finding.code)} {finding.message} "
+        f"{style.bold(path)}:{place}: {severity} {style.bold(finding.code)} {finding.message} "
         f"{style.dim(f'[{finding.name}]')}"
     )
     related = [location for location in finding.related if location.source.path == path]
@@ -33,7 +34,7 @@ def _finding(finding: Finding, style: Style) -> Iterator[str]:
     for location in finding.related:
         if location not in related:
             there = location.source.place(location.span.start)
-            yield f"  = {location.source.path}:{there.line}:{there.column}: {location.message}"
+            yield f"  = {location.source.path}:{there}: {location.message}"
     if finding.fix is not None:
         yield f"  = {style.green('fix')} ({finding.fix.tier}): {finding.fix.title}"
 
@@ -41,18 +42,19 @@ def _finding(finding: Finding, style: Style) -> Iterator[str]:
 def _frame(finding: Finding, related: list[Location], style: Style) -> Iterator[str]:
     """The lines of the finding and of its related places, in the order of the file."""
     source = finding.location.source
-    marks: dict[int, list[tuple[Location, str]]] = {}
+    marks: dict[tuple[int, int], list[tuple[Location, str]]] = {}
     for location, sign in [(finding.location, "^"), *((location, "-") for location in related)]:
-        line = source.place(location.span.start).line
-        marks.setdefault(line, []).append((location, sign))
-    gutter = len(str(max(marks)))
+        place = location.source.place(location.span.start)
+        marks.setdefault((place.cell or 0, place.line), []).append((location, sign))
+    gutter = len(str(max(line for _, line in marks)))
     yield style.blue(" " * gutter + " |")
     before = None
-    for line in sorted(marks):
-        if before is not None and line > before + 1:
+    for cell, line in sorted(marks):
+        if before is not None and (cell, line) != (before[0], before[1] + 1):
             yield style.blue("." * gutter + " |")
-        before = line
-        yield from _marked_line(source.line(line), line, gutter, marks[line], finding.severity, style)
+        before = (cell, line)
+        text = source.line_at(Place(line, 1, cell or None))
+        yield from _marked_line(text, line, gutter, marks[cell, line], finding.severity, style)
     yield style.blue(" " * gutter + " |")
 
 
@@ -106,6 +108,8 @@ def _summary(report: Report, style: Style) -> str:
         tail += f"; {_number(undecided, 'rule')} not decided"
     if report.troubles:
         tail += f"; {_number(len(report.troubles), 'file')} not checked"
+    if report.suppressed:
+        tail += f"; {report.suppressed} suppressed"
     return (f"Found {found}" if found else style.green("No findings")) + tail + "."
 
 

@@ -13,7 +13,7 @@ from dslint.runs import (
     packages,
     removed_keys,
     scale,
-    script_table,
+    script_tables,
     trainer_facts,
     zero_facts,
 )
@@ -39,5 +39,5 @@ FACTS: Mapping[str, Fact] = {
     **removed_keys.FACTS,
     **file_form.FACTS,
     **config_keys.FACTS,
-    **script_table.FACTS,
+    **script_tables.FACTS,
 }

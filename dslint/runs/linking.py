@@ -31,6 +31,7 @@ class Pairing:
         script: what the script of the run does, where there is one.
         launch: the command that starts it, where there is one.
         stated: what `[[tool.dslint.runs]]` says of the run beside its files.
+        missing: the path of a config that script or command name and that isn't there.
     """
 
     config: Source | Document | None
@@ -38,6 +39,7 @@ class Pairing:
     script: Deeds | None = None
     launch: Launch | None = None
     stated: Options | None = None
+    missing: str | None = None
 
     @property
     def source(self) -> Source:
@@ -57,6 +59,18 @@ class Pairing:
     def path(self) -> str:
         """The path of the file that the run is about."""
         return self.source.path
+
+    @property
+    def sources(self) -> list[Source]:
+        """The files that the run is made of."""
+        config = self.config.source if isinstance(self.config, Document) else self.config
+        found = [
+            config,
+            self.accelerate.source if self.accelerate else None,
+            self.script.script.source if self.script else None,
+            self.launch.source if self.launch else None,
+        ]
+        return [source for source in found if source is not None]
 
     @property
     def is_file_alone(self) -> bool:

@@ -46,6 +46,19 @@ class Found:
     embedded: tuple[tuple[str, Source], ...] = ()
 
 
+def found_in(
+    configs: Sequence[Source], accelerate_files: Sequence[Document], scripts: Sequence[Source], shells: Sequence[Source]
+) -> Found:
+    """What the files hold: the launch commands of the shell scripts, the configs that they write."""
+    launches: list[Launch] = []
+    embedded: list[tuple[str, Source]] = []
+    for shell in shells:
+        in_shell, written = launches_in(shell)
+        launches += in_shell
+        embedded += written
+    return Found(tuple(configs), tuple(accelerate_files), tuple(scripts), tuple(launches), tuple(embedded))
+
+
 def whole_runs(found: Found, files: Files) -> list[Pairing]:
     """The runs that the scripts and launch commands form; configs that none of them takes are left out."""
     linker = _Linker(found, files)
@@ -96,18 +109,21 @@ class _Linker:
         folders = self._folders(launch, source)
         deeds = self._deeds_of(source, launch, folders)
         uses = config_uses(deeds)
-        trained = [use for use in uses if use.taker == uses[0].taker]
-        configs = self._configs(trained, deeds, folders)
-        if not configs:
-            reference = None if launch is None else _named_by(launch)
-            named = self._config_file(reference, folders) if reference else None
-            yield Pairing(named or self._accelerate_config(started_by), started_by, deeds, launch)
-        elif len(configs) == 1:
-            yield Pairing(configs[0], started_by, deeds, launch)
-        else:
-            yield Pairing(None, started_by, deeds, launch)
-            for config in configs:
-                yield Pairing(config, None)
+        configs = self._configs([use for use in uses if use.taker == uses[0].taker], deeds, folders)
+        whole = Pairing(None, started_by, deeds, launch)
+        if len(configs) > 1:
+            yield whole
+            yield from (Pairing(config, None) for config in configs)
+            return
+        if configs:
+            yield replace(whole, config=configs[0])
+            return
+        references = [reference_of(use.value) for use in uses]
+        named = None if launch is None else _named_by(launch)
+        reference = next((one for one in (*references, named) if one is not None), None)
+        config = None if reference is None else self._config_file(reference, folders)
+        config = config or self._accelerate_config(started_by)
+        yield replace(whole, config=config, missing=None if config is not None else reference)
 
     def _configs(
         self, uses: Iterable[ConfigUse], deeds: Deeds, folders: Sequence[str]
@@ -245,7 +261,7 @@ def _with_neighbours(runs: list[Pairing], found: Found) -> list[Pairing]:
     spare = [config for config in found.configs if os.path.realpath(config.path) not in taken]
     files = [one for one in found.accelerate if os.path.realpath(one.source.path) not in taken]
     scripts = {run.script.script.source.path for run in runs if run.script is not None}
-    lacking = [run for run in runs if run.config is None and run.accelerate is None]
+    lacking = [run for run in runs if run.config is None and run.accelerate is None and run.missing is None]
     if len(scripts) != 1 or not lacking or len(lacking) != len(runs):
         return runs
     if len(files) == 1:

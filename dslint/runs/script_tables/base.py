@@ -1,4 +1,4 @@
-"""The facts about scripts; each area has a table of its own."""
+"""Facts about any script."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dslint.runs.facts import Fact
 from dslint.runs.late import script_fact, script_items
 
-BASE: Mapping[str, Fact] = {
+FACTS: Mapping[str, Fact] = {
     "framework": Fact(
         'who trains: "raw" (deepspeed.initialize), "pipeline", "trainer" (Hugging Face), "accelerate" or "lightning"',
         lambda facts: facts.framework,
@@ -22,5 +22,3 @@ BASE: Mapping[str, Fact] = {
         "only_stage_3",
     ),
 }
-
-FACTS: Mapping[str, Fact] = {**BASE}

@@ -1,0 +1,9 @@
+"""Facts about launch commands, and about pipelines and inference engines in a script."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dslint.runs.facts import Fact
+
+FACTS: Mapping[str, Fact] = {}
