@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import warnings
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from dslint.documents.document import SyntaxProblem
@@ -21,11 +22,27 @@ class Script:
         source: the text.
         tree: its syntax tree; None where `problem` is set.
         problem: why it can't be parsed.
+        owners: for nodes of other files that were read along with this one, their file.
     """
 
     source: Source
     tree: ast.Module | None
     problem: SyntaxProblem | None
+    owners: dict[ast.AST, Script] = field(default_factory=dict, compare=False, repr=False)
+
+    def adopt(self, other: Script) -> None:
+        """Know the nodes of a file that this one imports."""
+        if other is not self and other.tree is not None and other.tree not in self.owners:
+            self.owners.update((node, other) for node in (other.tree, *_nodes_with_places(other.tree)))
+
+    def owner(self, node: ast.AST) -> Script:
+        """The file that a node stands in."""
+        return self.owners.get(node, self)
+
+    def place(self, node: ast.AST) -> tuple[Source, Span]:
+        """The file and the span of a node."""
+        owner = self.owner(node)
+        return owner.source, owner.span(node)
 
     @cached_property
     def _line_starts(self) -> list[int]:
@@ -63,6 +80,10 @@ class Script:
         starts = self._line_starts
         start = starts[line - 1] if line - 1 < len(starts) else len(self.source.data)
         return min(start + column, len(self.source.data))
+
+
+def _nodes_with_places(tree: ast.Module) -> Iterator[ast.AST]:
+    return (node for node in ast.walk(tree) if hasattr(node, "lineno"))
 
 
 def read_script(source: Source) -> Script:

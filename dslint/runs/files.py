@@ -31,6 +31,10 @@ class Files:
                 return found
         return None
 
+    def at(self, path: str) -> Source | None:
+        """The file at exactly this path."""
+        return self._read(path)
+
     def _find_above(self, folder: str, reference: str) -> Source | None:
         here = os.path.abspath(folder)
         while not os.path.isdir(os.path.join(here, ".git")):
@@ -64,7 +68,11 @@ class GivenFiles(Files):
 
     def find(self, reference: str, folders: Sequence[str]) -> Source | None:
         """The file of this name."""
-        return self._sources.get(os.path.normpath(reference))
+        return self.at(reference)
+
+    def at(self, path: str) -> Source | None:
+        """The file of this name."""
+        return self._sources.get(os.path.normpath(path))
 
 
 def _shown(path: str) -> str:

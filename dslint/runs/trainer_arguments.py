@@ -97,14 +97,14 @@ class TrainerArguments:
         """Where an argument stands: in the constructor, in the command, or else the call that makes the object."""
         script = self._deeds.script
         if self.thing.call is not None:
-            return script.source, script.span(node_of(self.thing.call, None, name))
+            return script.place(node_of(self.thing.call, None, name))
         launch = self._run.launch
         if launch is not None:
             for one in launch.arguments:
                 text = one.text if isinstance(one.text, str) else ""
                 if text.split("=")[0].lstrip("-").replace("-", "_") == name:
                     return launch.source, one.span
-        return script.source, script.span(self.thing.node) if self.thing.node is not None else Span(0, 0)
+        return (script.source, Span(0, 0)) if self.thing.node is None else script.place(self.thing.node)
 
     @property
     def _is_open(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dslint.documents.config_reader import read_config
@@ -16,12 +17,15 @@ from dslint.runs import accelerate
 from dslint.runs.files import Files
 from dslint.runs.linking import Pairing
 from dslint.runs.script.config_use import ConfigUse, as_document, config_uses, reference_of
-from dslint.runs.script.reading import Deeds, read_deeds
+from dslint.runs.script.reading import Deeds, Surroundings, read_deeds
 from dslint.runs.script.values import NOTHING, Table
 from dslint.runs.unknown import Unknown
 
 if TYPE_CHECKING:
     from dslint.runs.launch.launch import Launch
+
+LARGEST_MODULE = 300_000
+"""Bytes of a module that is still read along with the script that imports it."""
 
 CONFIG_OPTIONS = ("deepspeed_config", "deepspeed", "ds_config", "deepspeed_config_file", "ds_config_path")
 """Script arguments that name the DeepSpeed config, by custom."""
@@ -178,6 +182,22 @@ class _Linker:
         found = self.files.find(text, self._folders(launch, None))
         return found if found is not None else _by_last_name(text, self.found.scripts)
 
+    def _data(self, folders: Sequence[str], path: str) -> Any:
+        """What a JSON file holds that a script loads."""
+        config = self._config_file(path, folders)
+        value = None if config is None else read_config(config).value
+        return value if isinstance(value, dict) else NOTHING
+
+    def _module(self, name: str, level: int, importer: str) -> Script | None:
+        """The user's own module behind an import."""
+        for path in _module_paths(name, level, importer):
+            source = self.files.at(path)
+            if source is not None and len(source.data) <= LARGEST_MODULE:
+                if source.path not in self.scripts:
+                    self.scripts[source.path] = script_in(source)
+                return self.scripts[source.path]
+        return None
+
     def _folders(self, launch: Launch | None, script: Source | None) -> list[str]:
         folders = ["."]
         if launch is not None:
@@ -196,13 +216,20 @@ class _Linker:
             if source.path not in self.scripts:
                 self.scripts[source.path] = script_in(source)
 
-            def look_up(path: str) -> Any:
-                config = self._config_file(path, folders)
-                value = None if config is None else read_config(config).value
-                return value if isinstance(value, dict) else NOTHING
-
-            self.deeds[key] = read_deeds(self.scripts[source.path], words, look_up)
+            around = Surroundings(partial(self._data, folders), self._module)
+            self.deeds[key] = read_deeds(self.scripts[source.path], words, around)
         return self.deeds[key]
+
+
+def _module_paths(name: str, level: int, importer: str) -> Iterator[str]:
+    """Where the module of an import may stand: beside its importer, or in the folders above for `from ..x`."""
+    folder = os.path.dirname(importer)
+    for _ in range(level - 1):
+        folder = os.path.join(folder, "..") if folder in ("", ".") or folder.endswith("..") else os.path.dirname(folder)
+    path = os.path.join(folder, *name.split(".")) if name else folder
+    if name:
+        yield path + ".py"
+    yield os.path.join(path, "__init__.py")
 
 
 def script_in(source: Source) -> Script:

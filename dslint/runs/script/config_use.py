@@ -111,12 +111,16 @@ def _is_changed(table: Table) -> bool:
 
 
 def as_document(table: Table, script: Script) -> Document:
-    """The config that a script writes as a dict, with the places of its keys and values."""
-    return _TableReader(script).document(table)
+    """The config that a script writes as a dict, with the places of its keys and values.
+
+    Those that another file sets than the one where the dict begins have no place.
+    """
+    return _TableReader(script, script.owner(table.node)).document(table)
 
 
 class _TableReader:
-    def __init__(self, script: Script) -> None:
+    def __init__(self, main: Script, script: Script) -> None:
+        self.main = main
         self.script = script
         self.keys: dict[NodePath, Span] = {}
         self.values: dict[NodePath, Span] = {}
@@ -145,7 +149,7 @@ class _TableReader:
             if not isinstance(key, str):
                 continue
             here = (*path, key)
-            if entry.key_node is not None:
+            if entry.key_node is not None and self.main.owner(entry.key_node) is self.script:
                 self._place(here, entry.key_node, entry.value_node)
             data[key] = self._value(entry.value, here, entry.value_node)
         return data
@@ -161,7 +165,8 @@ class _TableReader:
             return list(value)
         if is_known(value):
             return value
-        span = self.script.span(node) if node is not None else self.values[()]
+        is_here = node is not None and self.main.owner(node) is self.script
+        span = self.script.span(node) if node is not None and is_here else self.values[()]
         text = value.name if isinstance(value, (Thing, Named)) else "?"
         self.placeholders.append(Placeholder(text, span, path))
         return None

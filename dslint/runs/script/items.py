@@ -25,12 +25,14 @@ def item(
     elsewhere: tuple[tuple[Source, Span, str], ...] = (),
 ) -> Item:
     """An item at the place of a step; `related` are further places of the script."""
+    source, span = script.place(event.node)
+    places = [(*script.place(node), text) for node, text in related]
     return Item(
         {**spot_fields(script, event.spot), "text": text_at(script, event.node), **fields},
-        script.source,
-        script.span(event.node),
-        tuple((script.span(node), text) for node, text in related),
-        elsewhere,
+        source,
+        span,
+        tuple((there, text) for other, there, text in places if other is source),
+        (*(place for place in places if place[0] is not source), *elsewhere),
     )
 
 
@@ -48,12 +50,13 @@ def spot_fields(script: Script, spot: Spot) -> dict[str, Any]:
 def text_at(script: Script, node: ast.AST) -> str:
     """The text of a node in one line; of a call, the function's."""
     part = node.func if isinstance(node, ast.Call) else node
-    text = " ".join(script.source.slice(script.whole_span(part)).split())
+    owner = script.owner(node)
+    text = " ".join(owner.source.slice(owner.whole_span(part)).split())
     return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _guard_text(script: Script, node: ast.AST) -> str:
-    test = getattr(node, "test", node)
+    test: ast.AST = getattr(node, "test", node)
     return text_at(script, test)
 
 

@@ -41,17 +41,69 @@ class Deeds:
     is_complete: bool
 
 
+MOST_MODULES = 25
+"""Modules of the user's own that are read along with a script."""
+
+INSTALLED = frozenset(
+    ["accelerate", "datasets", "deepspeed", "lightning", "numpy", "peft", "pytorch_lightning", "torch", "transformers", "trl"]
+)
+"""Packages that are never looked for beside a script."""
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """The files around a script.
+
+    Attributes:
+        data: gives what a JSON file that the script loads holds, or NOTHING.
+        module: gives the user's own module of a dotted name, level of relative import and importing file.
+    """
+
+    data: Callable[[str], Any] = lambda path: NOTHING
+    module: Callable[[str, int, str], Script | None] = lambda name, level, path: None
+
+
 @dataclass(eq=False)
 class _Reading(Statements):
     """Knows how to look into other files."""
 
-    look_up: Callable[[str], Any] = lambda path: NOTHING
-    tables: dict[str, Table] = field(default_factory=dict)
+    main: Script | None = None
+    around: Surroundings = field(default_factory=Surroundings)
+    modules: dict[str, Thing] = field(default_factory=dict)
+
+    def module(self, name: str, level: int, scope: Scope) -> Thing | None:
+        """A module of the user's own, read along; None for one that is installed, or can't be found."""
+        if name.partition(".")[0] in INSTALLED or self.main is None or self.has_enough:
+            return None
+        script = self.around.module(name, level, scope.file)
+        if script is None or script.tree is None or script.source.path == self.main.source.path:
+            return None
+        path = script.source.path
+        if path not in self.modules:
+            if len(self.modules) >= MOST_MODULES:
+                return None
+            self.modules[path] = Thing("module", name)
+            self._read_module(script, name, self.modules[path])
+        return self.modules[path]
+
+    def _read_module(self, script: Script, name: str, module: Thing) -> None:
+        """Go through a module; nothing of what surrounds the import surrounds its statements."""
+        assert self.main is not None
+        assert script.tree is not None
+        self.main.adopt(script)
+        scope = Scope(path=script.source.path)
+        scope.values.update(__name__=name, __file__=script.source.path)
+        module.attributes = scope.values
+        before = (self.guards, self.loops, self.contexts, self.stack, self.returned)
+        self.guards, self.loops, self.contexts, self.stack, self.returned = (), (), (), (), []
+        self.execute_block(script.tree.body, scope)
+        module.attributes = scope.values
+        self.guards, self.loops, self.contexts, self.stack, self.returned = before
 
     def load_table(self, path: Value, call: Call) -> Value:
         """The table in a JSON file: its own, so that the script may change it; Thing where it can't be told."""
         path = path.attributes.get("default", path) if isinstance(path, Thing) else path
-        data = self.look_up(path) if isinstance(path, str) else NOTHING
+        data = self.around.data(path) if isinstance(path, str) else NOTHING
         if not isinstance(data, dict):
             return Thing("json", "json.load", call.node, (path,))
         table = _table(data, call.node, len(self.guards))
@@ -68,7 +120,7 @@ def _table(data: dict[str, Any], node: ast.AST, depth: int) -> Table:
 
 
 def read_deeds(
-    script: Script, arguments: Sequence[str | None] | None, look_up: Callable[[str], Any]
+    script: Script, arguments: Sequence[str | None] | None, around: Surroundings | None = None
 ) -> Deeds:
     """What a script does.
 
@@ -76,9 +128,9 @@ def read_deeds(
         script: the file, parsed.
         arguments: the words after the script in the launch command (None: one that can't be told); None as a
             whole where no command is known.
-        look_up: gives the data of a JSON file that the script loads, or NOTHING.
+        around: the files around it; None for a script by itself.
     """
-    reading = _Reading(script.source.path, arguments, look_up=look_up)
+    reading = _Reading(script.source.path, arguments, main=script, around=around or Surroundings())
     is_complete = script.tree is not None
     limit = sys.getrecursionlimit()
     try:
@@ -101,7 +153,7 @@ def read_deeds(
 
 
 def _read_module(reading: _Reading, tree: ast.Module) -> None:
-    scope = Scope()
+    scope = Scope(path=reading.path)
     scope.values.update(__name__="__main__", __file__=reading.path)
     reading.execute_block(tree.body, scope)
     _read_what_nobody_calls(reading)
@@ -111,9 +163,12 @@ def _read_what_nobody_calls(reading: _Reading) -> None:
     """Functions and methods that other files, or a framework, call."""
     reading.is_called = False
     for made in reading.classes_seen:
+        if reading.main is not None and made.node in reading.main.owners and made.instance.call is None:
+            continue  # a class of another file of which nothing is made here
         for member in list(made.members.values()):
             if isinstance(member, Function) and member.node not in reading.entered:
                 reading.enter(Function(member.node, member.scope, made.instance), (), {}, member.node)
     for node, function in list(reading.functions_seen.items()):
-        if node not in reading.entered:
+        is_own = reading.main is None or node not in reading.main.owners
+        if is_own and node not in reading.entered:
             reading.enter(function, (), {}, node)

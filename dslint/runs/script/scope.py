@@ -15,11 +15,21 @@ class Scope:
         above: the scope around it.
         values: by name.
         outer_names: names that `global` or `nonlocal` hand to the scopes above.
+        path: of a module's scope, the module's file.
     """
 
     above: Scope | None = None
     values: dict[str, Value] = field(default_factory=dict)
     outer_names: set[str] = field(default_factory=set)
+    path: str = ""
+
+    @property
+    def file(self) -> str:
+        """The file that the names belong to."""
+        scope = self
+        while scope.above is not None:
+            scope = scope.above
+        return scope.path
 
     def find(self, name: str) -> Value:
         """The value of a name; NOTHING where this file doesn't bind it."""

@@ -10,7 +10,7 @@ from dslint.runs.script.events import Jump, Store
 from dslint.runs.script.expressions import item_of, merge, truth
 from dslint.runs.script.known_apis import kind_of_instance
 from dslint.runs.script.scope import Scope, either, merged
-from dslint.runs.script.values import Class, Entry, Function, Named, Table, Thing, Value, is_known
+from dslint.runs.script.values import NOTHING, Class, Entry, Function, Named, Table, Thing, Value, is_known
 
 
 class Statements(Calls):
@@ -258,18 +258,35 @@ class Statements(Calls):
     def _do_import(self, node: ast.Import, scope: Scope) -> None:
         for alias in node.names:
             self.imports.add(alias.name)
-            if alias.asname:
+            module = self.module(alias.name, 0, scope)
+            top = alias.name.partition(".")[0]
+            if module is not None and (alias.asname or top == alias.name):
+                scope.bind(alias.asname or top, module)
+            elif alias.asname:
                 scope.bind(alias.asname, Named(alias.name))
             else:
-                top = alias.name.partition(".")[0]
                 scope.bind(top, Named(top))
 
     def _do_importfrom(self, node: ast.ImportFrom, scope: Scope) -> None:
-        module = "." * node.level + (node.module or "")
-        self.imports.add(module)
+        name = node.module or ""
+        dotted = "." * node.level + name
+        self.imports.add(dotted)
+        module = self.module(name, node.level, scope) if name or node.level else None
         for alias in node.names:
-            dotted = f"{module}{'' if module.endswith('.') else '.'}{alias.name}"
-            scope.bind(alias.asname or alias.name, Named(dotted))
+            if module is not None and alias.name == "*":
+                scope.values.update({key: value for key, value in module.attributes.items() if key[:1] != "_"})
+                continue
+            found = NOTHING if module is None else module.attributes.get(alias.name, NOTHING)
+            if found is NOTHING:
+                inner = f"{name}.{alias.name}" if name else alias.name
+                found = self.module(inner, node.level, scope) or NOTHING
+            if found is NOTHING:
+                found = Named(f"{dotted}{'' if dotted.endswith('.') else '.'}{alias.name}")
+            scope.bind(alias.asname or alias.name, found)
+
+    def module(self, name: str, level: int, scope: Scope) -> Thing | None:
+        """A module of the user's own, read along; None for one that is installed, or can't be found."""
+        raise NotImplementedError
 
     def _do_functiondef(self, node: ast.FunctionDef | ast.AsyncFunctionDef, scope: Scope) -> None:
         function = Function(node, scope)

@@ -11,7 +11,7 @@ from dslint.documents.python_reader import read_script
 from dslint.documents.source import Source
 from dslint.runs.script.events import Call
 from dslint.runs.script.guards import one_rank_guard
-from dslint.runs.script.reading import Deeds, read_deeds
+from dslint.runs.script.reading import Deeds, Surroundings, read_deeds
 from dslint.runs.script.values import NOTHING, Table, Thing, comes_from
 
 LOOP = """
@@ -47,7 +47,8 @@ if __name__ == "__main__":
 
 def deeds_of(text: str, arguments: list[str | None] | None = None, **files: object) -> Deeds:
     source = Source("train.py", textwrap.dedent(text).encode())
-    return read_deeds(read_script(source), arguments, lambda path: files.get(path.split(".")[0], NOTHING))
+    around = Surroundings(lambda path: files.get(path.split(".")[0], NOTHING))
+    return read_deeds(read_script(source), arguments, around)
 
 
 def call_of(deeds: Deeds, name: str) -> Call:
@@ -236,13 +237,13 @@ def test_no_damaged_script_makes_the_reading_fail(text: str, start: int, length:
 @settings(deadline=None)
 def test_no_text_makes_the_reading_fail(text: str) -> None:
     script = read_script(Source("x.py", text.encode("utf-8", "surrogatepass").decode("utf-8", "replace").encode()))
-    read_deeds(script, None, lambda path: NOTHING)
+    read_deeds(script, None)
 
 
 def test_deep_nesting_is_a_problem_of_the_file() -> None:
     assert read_script(Source("x.py", b"(" * 100_000)).problem is not None
     deep = "x = " + "+".join(["1"] * 50_000)
-    read_deeds(read_script(Source("x.py", deep.encode())), None, lambda path: NOTHING)
+    read_deeds(read_script(Source("x.py", deep.encode())), None)
 
 
 def test_null_bytes_are_a_problem_of_the_file() -> None:
