@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,8 +25,13 @@ from dslint.runs.unknown import Unknown
 if TYPE_CHECKING:
     from dslint.runs.launch.launch import Launch
 
-LARGEST_MODULE = 300_000
+LARGEST_MODULE = 200_000
 """Bytes of a module that is still read along with the script that imports it."""
+
+TELLING = re.compile(
+    rb"deepspeed|zero_optimization|train_batch_size|add_argument|TrainingArguments|Accelerator|save_pretrained|get_rank|is_main_process|DataLoader", re.I
+)
+"""What the text of a module has that may matter to the script that imports it."""
 
 CONFIG_OPTIONS = ("deepspeed_config", "deepspeed", "ds_config", "deepspeed_config_file", "ds_config_path")
 """Script arguments that name the DeepSpeed config, by custom."""
@@ -192,7 +198,7 @@ class _Linker:
         """The user's own module behind an import."""
         for path in _module_paths(name, level, importer):
             source = self.files.at(path)
-            if source is not None and len(source.data) <= LARGEST_MODULE:
+            if source is not None and len(source.data) <= LARGEST_MODULE and TELLING.search(source.data):
                 if source.path not in self.scripts:
                     self.scripts[source.path] = script_in(source)
                 return self.scripts[source.path]
@@ -216,9 +222,20 @@ class _Linker:
             if source.path not in self.scripts:
                 self.scripts[source.path] = script_in(source)
 
-            around = Surroundings(partial(self._data, folders), self._module)
+            is_started = launch is not None or is_entry(source)
+            around = Surroundings(partial(self._data, folders), self._module if is_started else _no_module)
             self.deeds[key] = read_deeds(self.scripts[source.path], words, around)
         return self.deeds[key]
+
+
+def is_entry(source: Source) -> bool:
+    """Whether a script looks like one that is started, rather than a module of a package."""
+    in_package = os.path.isfile(os.path.join(os.path.dirname(source.path), "__init__.py"))
+    return b"__main__" in source.data or not in_package
+
+
+def _no_module(name: str, level: int, importer: str) -> Script | None:
+    return None
 
 
 def _module_paths(name: str, level: int, importer: str) -> Iterator[str]:

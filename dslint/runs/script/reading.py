@@ -41,7 +41,7 @@ class Deeds:
     is_complete: bool
 
 
-MOST_MODULES = 25
+MOST_MODULES = 15
 """Modules of the user's own that are read along with a script."""
 
 INSTALLED = frozenset(
