@@ -19,7 +19,7 @@ class NotebookSource(Source):
     """The code of a notebook; its places count cells, and lines inside of a cell.
 
     Attributes:
-        cells: by code cell, its number in the notebook (from 1, cells of text counted) and its first line in `data`.
+        cells: by code cell, its number in the notebook (from 1, all cells counted) and its first line in `data`.
     """
 
     cells: tuple[tuple[int, int], ...] = ()
@@ -62,7 +62,10 @@ def _code_cells(notebook: Any) -> Iterator[tuple[int, str]]:
     for number, cell in enumerate(found, 1):
         if isinstance(cell, dict) and cell.get("cell_type") == "code":
             text = cell.get("source", "")
-            yield number, text if isinstance(text, str) else "".join(part for part in text if isinstance(part, str))
+            yield (
+                number,
+                text if isinstance(text, str) else "".join(part for part in text if isinstance(part, str)),
+            )
 
 
 def _python_lines(text: str) -> list[str]:

@@ -1,4 +1,7 @@
-"""What Hugging Face's Trainer writes over "auto" (transformers/integrations/deepspeed.py, HfTrainerDeepSpeedConfig)."""
+"""What Hugging Face's Trainer writes over "auto".
+
+Source: transformers/integrations/deepspeed.py, HfTrainerDeepSpeedConfig.
+"""
 
 from __future__ import annotations
 

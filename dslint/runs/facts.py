@@ -98,7 +98,7 @@ class Facts:
         return find_trainer_arguments(self.run.script, self.run)
 
     @cached_property
-    def framework(self) -> str | None | Unknown:
+    def framework(self) -> str | Unknown | None:
         """Who trains: "raw", "pipeline", "trainer", "accelerate" or "lightning"; Unknown where nobody can tell."""
         if self.run.script is None:
             return UNDECIDABLE

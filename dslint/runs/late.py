@@ -25,7 +25,9 @@ def script_items(meaning: str, where: str, *fields: str) -> Fact:
     from dslint.runs.script.spot_fields import SPOT_FIELDS
 
     work_out = _loader("dslint.runs.script.facts.", where)
-    return Fact(meaning, lambda facts: () if facts.run.script is None else work_out(facts), frozenset(fields) | SPOT_FIELDS)
+    return Fact(
+        meaning, lambda facts: () if facts.run.script is None else work_out(facts), frozenset(fields) | SPOT_FIELDS
+    )
 
 
 def script_fact(meaning: str, where: str) -> Fact:

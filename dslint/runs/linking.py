@@ -75,7 +75,11 @@ class Pairing:
     @property
     def is_file_alone(self) -> bool:
         """Whether it is a config file by itself."""
-        return isinstance(self.config, Source) and (self.accelerate, self.script, self.launch) == (None, None, None)
+        return isinstance(self.config, Source) and (self.accelerate, self.script, self.launch) == (
+            None,
+            None,
+            None,
+        )
 
 
 def pair(configs: Iterable[Source], accelerate_files: Iterable[Document]) -> list[Pairing]:

@@ -117,7 +117,9 @@ class TrainerArguments:
     def _package(self) -> str:
         made_of = self.thing.attributes.get("__class__")
         names = made_of.bases if isinstance(made_of, Class) else (self.thing.name,)
-        found = [TRAINING_ARGUMENTS[last] for name in names if (last := name.rpartition(".")[2]) in TRAINING_ARGUMENTS]
+        found = [
+            TRAINING_ARGUMENTS[last] for name in names if (last := name.rpartition(".")[2]) in TRAINING_ARGUMENTS
+        ]
         return found[0] if found else ""
 
 

@@ -35,7 +35,11 @@ class Vocabulary:
         """The fact with the most similar name."""
         from difflib import get_close_matches
 
-        names = [*FACTS, *(ARGUMENTS + name for name in NAMES), *("config." + ".".join(path) for path in self.keys.paths())]
+        names = [
+            *FACTS,
+            *(ARGUMENTS + name for name in NAMES),
+            *("config." + ".".join(path) for path in self.keys.paths()),
+        ]
         found = get_close_matches(name, names, n=1, cutoff=0.75)
         return found[0] if found else None
 

@@ -29,7 +29,8 @@ LARGEST_MODULE = 200_000
 """Bytes of a module that is still read along with the script that imports it."""
 
 TELLING = re.compile(
-    rb"deepspeed|zero_optimization|train_batch_size|add_argument|TrainingArguments|Accelerator|save_pretrained|get_rank|is_main_process|DataLoader", re.I
+    rb"deepspeed|zero_optimization|train_batch_size|add_argument|TrainingArguments|Accelerator|save_pretrained|get_rank|is_main_process|DataLoader",
+    re.I,
 )
 """What the text of a module has that may matter to the script that imports it."""
 
@@ -57,7 +58,10 @@ class Found:
 
 
 def found_in(
-    configs: Sequence[Source], accelerate_files: Sequence[Document], scripts: Sequence[Source], shells: Sequence[Source]
+    configs: Sequence[Source],
+    accelerate_files: Sequence[Document],
+    scripts: Sequence[Source],
+    shells: Sequence[Source],
 ) -> Found:
     """What the files hold: the launch commands of the shell scripts, the configs that they write."""
     launches: list[Launch] = []
@@ -135,9 +139,7 @@ class _Linker:
         config = config or self._accelerate_config(started_by)
         yield replace(whole, config=config, missing=None if config is not None else reference)
 
-    def _configs(
-        self, uses: Iterable[ConfigUse], deeds: Deeds, folders: Sequence[str]
-    ) -> list[Source | Document]:
+    def _configs(self, uses: Iterable[ConfigUse], deeds: Deeds, folders: Sequence[str]) -> list[Source | Document]:
         """The configs that uses lead to, each once; those that can't be followed are left out."""
         configs: dict[object, Source | Document] = {}
         for use in uses:
@@ -242,7 +244,9 @@ def _module_paths(name: str, level: int, importer: str) -> Iterator[str]:
     """Where the module of an import may stand: beside its importer, or in the folders above for `from ..x`."""
     folder = os.path.dirname(importer)
     for _ in range(level - 1):
-        folder = os.path.join(folder, "..") if folder in ("", ".") or folder.endswith("..") else os.path.dirname(folder)
+        folder = (
+            os.path.join(folder, "..") if folder in ("", ".") or folder.endswith("..") else os.path.dirname(folder)
+        )
     path = os.path.join(folder, *name.split(".")) if name else folder
     if name:
         yield path + ".py"
@@ -273,8 +277,8 @@ def _named_by(launch: Launch) -> str | None:
         for index, text in enumerate(texts):
             if not isinstance(text, str):
                 continue
-            option, has_value, value = text.partition("=")
-            if option.lstrip("-").replace("-", "_") != name or not option.startswith("--"):
+            flag, has_value, value = text.partition("=")
+            if flag.lstrip("-").replace("-", "_") != name or not flag.startswith("--"):
                 continue
             following = texts[index + 1] if index + 1 < len(texts) else None
             value = value if has_value else following if isinstance(following, str) else ""

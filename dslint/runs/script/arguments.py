@@ -335,5 +335,7 @@ def field_default(default: Value) -> Value:
     if isinstance(default, Thing) and default.kind == "nothing":
         return NOTHING
     if isinstance(default, Thing) and default.name in ("dataclasses.field", "field") and default.call is not None:
-        return default.call.keywords.get("default", NOTHING if "default_factory" not in default.call.keywords else default)
+        return default.call.keywords.get(
+            "default", NOTHING if "default_factory" not in default.call.keywords else default
+        )
     return default

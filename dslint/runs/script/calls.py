@@ -30,7 +30,9 @@ STARTERS = frozenset(
 """Functions that call the function they are given."""
 
 
-SETTINGS = frozenset(["training_args", "deepspeed_plugin", "accelerator", "lightning_trainer", "lightning_strategy"])
+SETTINGS = frozenset(
+    ["training_args", "deepspeed_plugin", "accelerator", "lightning_trainer", "lightning_strategy"]
+)
 """Kinds of things whose keyword arguments become attributes."""
 
 
@@ -45,6 +47,10 @@ class Calls(Expressions):
 
     def execute_block(self, body: Sequence[ast.stmt], scope: Scope) -> bool:
         """Go through statements; whether they surely leave the block."""
+        raise NotImplementedError
+
+    def load_table(self, path: Value, call: Call) -> Value:
+        """The table in a JSON file."""
         raise NotImplementedError
 
     def call(self, node: ast.Call, scope: Scope) -> Value:

@@ -67,7 +67,7 @@ def _argument(taker: str, call: Call, position: int | None, name: str) -> Iterat
 
 
 def _of_initialize(call: Call) -> Iterator[ConfigUse]:
-    """The config is `config`, or `config_params`, or `args.deepspeed_config` (deepspeed/__init__.py, initialize)."""
+    """`config`, or `config_params`, or `args.deepspeed_config` (deepspeed/__init__.py, initialize)."""
     for position, name in ((10, "config"), (12, "config_params")):
         value = call.argument(position, name)
         if value is not None:

@@ -1,4 +1,4 @@
-"""What a script does, step by step: calls, stores into attributes, reads and jumps, each with what surrounds it."""
+"""What a script does, step by step: calls, stores, reads and jumps, each with what surrounds it."""
 
 from __future__ import annotations
 

@@ -148,9 +148,7 @@ class Expressions(State):
         return Thing("element", str(index) if is_known(index) else "[]", node, (owner, index))
 
     def _binop(self, node: ast.BinOp, scope: Scope) -> Value:
-        return self.operation(
-            node.op, self.evaluate(node.left, scope), self.evaluate(node.right, scope), node
-        )
+        return self.operation(node.op, self.evaluate(node.left, scope), self.evaluate(node.right, scope), node)
 
     def operation(self, sign: ast.operator, left: Value, right: Value, node: ast.AST) -> Value:
         """The result of an arithmetic operator."""
@@ -183,7 +181,9 @@ class Expressions(State):
             if known is None:
                 unknown.append(value)
             elif known is decides:
-                return value if not unknown else Thing("logic", "or" if decides else "and", node, (*unknown, value))
+                return (
+                    value if not unknown else Thing("logic", "or" if decides else "and", node, (*unknown, value))
+                )
         if not unknown:
             return value
         return Thing("logic", "or" if decides else "and", node, tuple(unknown))
@@ -329,7 +329,16 @@ def _is_small(left: Value, right: Value) -> bool:
 def _surely_something(value: Value) -> bool:
     """Whether a value is surely not None."""
     if isinstance(value, Thing):
-        return value.kind in ("engine", "optimizer", "model", "scheduler", "accelerator", "loader", "args", "parser")
+        return value.kind in (
+            "engine",
+            "optimizer",
+            "model",
+            "scheduler",
+            "accelerator",
+            "loader",
+            "args",
+            "parser",
+        )
     return isinstance(value, (Table, tuple, list, Function, Class))
 
 
@@ -361,6 +370,10 @@ def item_of(iterable: Value, node: ast.AST) -> Value:
         return tuple(item_of(each, node) for each in iterable.inputs)
     if isinstance(iterable, Thing) and iterable.name == "range":
         return Thing("index", "range", node, iterable.inputs)
-    if isinstance(iterable, Thing) and iterable.name in ("tqdm.tqdm", "tqdm.auto.tqdm", "tqdm") and iterable.inputs:
+    if (
+        isinstance(iterable, Thing)
+        and iterable.name in ("tqdm.tqdm", "tqdm.auto.tqdm", "tqdm")
+        and iterable.inputs
+    ):
         return item_of(iterable.inputs[0], node)
     return Thing("item", "item", node, (iterable,))

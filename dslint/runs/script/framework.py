@@ -7,7 +7,7 @@ from dslint.runs.script.values import Thing
 
 
 def framework_of(deeds: Deeds) -> str | None:
-    """ "raw" (deepspeed.initialize), "pipeline" (the same with a PipelineModule), "trainer", "accelerate" or "lightning".
+    """The framework: "raw" (deepspeed.initialize), "pipeline", "trainer", "accelerate" or "lightning".
 
     None where the script shows none of them, or more than one.
     """

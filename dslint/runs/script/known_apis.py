@@ -146,7 +146,9 @@ def kind_of_instance(bases: tuple[str, ...]) -> str:
     for base in bases:
         if base in LIGHTNING_MODULES or base.rpartition(".")[2] == "LightningModule":
             return "lightning_module"
-        if base in MODULE_CLASSES or (base.startswith("transformers.") and base.endswith(("Model", "ForCausalLM"))):
+        if base in MODULE_CLASSES or (
+            base.startswith("transformers.") and base.endswith(("Model", "ForCausalLM"))
+        ):
             return "model"
         if base.rpartition(".")[2] == "TrainerCallback":
             return "callback"

@@ -232,7 +232,8 @@ def copied(value: Value, depth: int) -> Value:
     if not isinstance(value, Table):
         return value
     entries = {
-        key: Entry(copied(entry.value, depth), entry.key_node, entry.value_node) for key, entry in value.entries.items()
+        key: Entry(copied(entry.value, depth), entry.key_node, entry.value_node)
+        for key, entry in value.entries.items()
     }
     return Table(value.node, entries, value.open, value.file, depth)
 
@@ -258,16 +259,29 @@ def _is_main(reading: Calls, call: Call) -> Value:
 
 def _text_method(call: Call) -> Value:
     receiver = call.receiver
-    if isinstance(receiver, PathText) and call.dotted in ("open", "read_text", "absolute", "resolve", "expanduser"):
+    if isinstance(receiver, PathText) and call.dotted in (
+        "open",
+        "read_text",
+        "absolute",
+        "resolve",
+        "expanduser",
+    ):
         if call.dotted == "open":
             return Thing("file", "open", call.node, (receiver,))
         if call.dotted == "read_text":
             return Thing("result", "path.read_text", call.node, (receiver,))
         return receiver
-    if isinstance(receiver, PathText) and call.dotted == "joinpath" and all(isinstance(one, str) for one in call.positional):
+    if (
+        isinstance(receiver, PathText)
+        and call.dotted == "joinpath"
+        and all(isinstance(one, str) for one in call.positional)
+    ):
         return PathText(os.path.join(receiver, *call.positional))
     is_plain = all(isinstance(value, (str, int)) for value in (*call.positional, *call.keywords.values()))
-    if call.dotted in ("format", "lower", "upper", "strip", "replace", "startswith", "endswith", "split") and is_plain:
+    if (
+        call.dotted in ("format", "lower", "upper", "strip", "replace", "startswith", "endswith", "split")
+        and is_plain
+    ):
         try:
             return getattr(receiver, call.dotted)(*call.positional, **call.keywords)
         except (TypeError, ValueError, LookupError, AttributeError):
@@ -281,7 +295,9 @@ def _list_method(call: Call) -> Value:
         return None
     if call.dotted == "extend" and call.positional:
         more = call.positional[0]
-        call.receiver.extend(more if isinstance(more, (tuple, list)) else [Thing("starred", "*", call.node, (more,))])
+        call.receiver.extend(
+            more if isinstance(more, (tuple, list)) else [Thing("starred", "*", call.node, (more,))]
+        )
         return None
     return NOT_KNOWN
 

@@ -45,7 +45,18 @@ MOST_MODULES = 15
 """Modules of the user's own that are read along with a script."""
 
 INSTALLED = frozenset(
-    ["accelerate", "datasets", "deepspeed", "lightning", "numpy", "peft", "pytorch_lightning", "torch", "transformers", "trl"]
+    [
+        "accelerate",
+        "datasets",
+        "deepspeed",
+        "lightning",
+        "numpy",
+        "peft",
+        "pytorch_lightning",
+        "torch",
+        "transformers",
+        "trl",
+    ]
 )
 """Packages that are never looked for beside a script."""
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-from contextlib import contextmanager
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from dslint.runs.script.events import Call, Guard, Jump, Loop, Read, Spot, Store

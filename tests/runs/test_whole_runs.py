@@ -1,0 +1,103 @@
+"""Which files form which run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dslint.inputs import read
+from dslint.lint import runs_in
+from dslint.runs.linking import run_of
+from dslint.runs.run import Options, Run
+
+RAW = """
+import deepspeed
+engine, *_ = deepspeed.initialize(model=make(), config={config})
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write(folder: Path, **files: str) -> None:
+    for name, text in files.items():
+        path = folder / name.replace("__", "/").replace("_DOT_", ".")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+def runs(*paths: str) -> list[Run]:
+    return [run_of(pairing, Options()) for pairing in runs_in(read(paths))]
+
+
+CONFIG = '{"train_batch_size": 8, "zero_optimization": {"stage": 2}}'
+
+
+def test_a_script_takes_the_config_that_it_names_though_nobody_gave_it(folder: Path) -> None:
+    write(folder, train_DOT_py=RAW.format(config="'conf/ds.json'"), conf__ds_DOT_json=CONFIG)
+    (run,) = runs("train.py")
+    assert run.config.source.path == "conf/ds.json"
+    assert run.script is not None
+
+
+def test_a_config_that_a_script_takes_is_no_run_by_itself(folder: Path) -> None:
+    write(folder, train_DOT_py=RAW.format(config="'ds.json'"), ds_DOT_json=CONFIG)
+    assert len(runs("train.py", "ds.json")) == 1
+
+
+def test_a_name_is_looked_up_beside_the_script_and_above_it(folder: Path) -> None:
+    (folder / ".git").mkdir()
+    write(folder, src__train_DOT_py=RAW.format(config="'ds.json'"), ds_DOT_json=CONFIG)
+    (run,) = runs("src/train.py")
+    assert run.config.source.path == "ds.json"
+    write(folder, src__ds_DOT_json=CONFIG)
+    (folder / "ds.json").unlink()
+    (run,) = runs("src/train.py")
+    assert run.config.source.path == "src/ds.json"
+
+
+def test_a_dict_in_the_script_is_the_config_with_places_in_the_script(folder: Path) -> None:
+    write(folder, train_DOT_py=RAW.format(config='{"train_batch_size": 8}'))
+    (run,) = runs("train.py")
+    assert run.config.language == "python"
+    assert run.config.source.slice(run.config.keys["train_batch_size",]) == '"train_batch_size"'
+
+
+def test_the_only_config_at_hand_belongs_to_a_script_that_does_not_tell(folder: Path) -> None:
+    write(folder, train_DOT_py=RAW.format(config="pick()"), ds_DOT_json=CONFIG)
+    (run,) = runs("train.py", "ds.json")
+    assert run.config.source.path == "ds.json"
+
+
+def test_a_named_config_that_is_missing_is_not_replaced_by_another(folder: Path) -> None:
+    write(folder, train_DOT_py=RAW.format(config="'other.json'"), ds_DOT_json=CONFIG)
+    found = runs("train.py", "ds.json")
+    assert sorted(run.config.language for run in found) == ["json", "none"]
+
+
+def test_a_script_without_a_word_of_deepspeed_forms_no_run(folder: Path) -> None:
+    write(folder, train_DOT_py="import torch", ds_DOT_json=CONFIG)
+    (run,) = runs("train.py", "ds.json")
+    assert run.script is None
+
+
+def test_a_function_of_another_module_is_followed(folder: Path) -> None:
+    write(
+        folder,
+        train_DOT_py="import deepspeed\nfrom lib.setup import start\nengine = start(make())\nengine.step()",
+        lib__setup_DOT_py=RAW.replace("engine, *_ =", "def start(model):\n    return").format(
+            config='{"train_batch_size": 4}'
+        ),
+    )
+    (run,) = runs("train.py")
+    assert run.config.source.path == "lib/setup.py"
+    assert run.config.value == {"train_batch_size": 4}
+
+
+def test_modules_that_import_one_another_end(folder: Path) -> None:
+    write(folder, a_DOT_py="import deepspeed\nimport b\nb.f()", b_DOT_py="import deepspeed, a\ndef f(): a.g()")
+    assert len(runs("a.py")) == 1
