@@ -14,7 +14,6 @@ from dslint import __version__
 
 if TYPE_CHECKING:
     from dslint.lint import Report
-    from dslint.rulebook.own_rules import OwnRule
     from dslint.rulebook.rule import Rule
     from dslint.rulebook.rule_text import RuleText
     from dslint.runs.gpus import Gpu
@@ -168,14 +167,18 @@ def _add_check(commands: argparse._SubParsersAction[_Parser]) -> None:
         help="the mildest severity that gives exit code 1 (default: error)",
     )
     output.add_argument("--format", choices=["text", "json"], default="text")
-    settings = check.add_argument_group("settings").add_mutually_exclusive_group()
+    _add_settings_options(check)
+    check.set_defaults(run=_check)
+
+
+def _add_settings_options(command: argparse.ArgumentParser) -> None:
+    settings = command.add_argument_group("settings").add_mutually_exclusive_group()
     settings.add_argument(
         "--settings",
         metavar="FILE",
         help="instead of the nearest dslint.toml or pyproject.toml with [tool.dslint]",
     )
     settings.add_argument("--isolated", action="store_true", help="no settings file at all")
-    check.set_defaults(run=_check)
 
 
 def _add_run_options(command: argparse.ArgumentParser) -> None:
@@ -210,6 +213,7 @@ def _add_runs(commands: argparse._SubParsersAction[_Parser]) -> None:
         help="files or folders (default: this folder; - is stdin)",
     )
     _add_run_options(runs)
+    _add_settings_options(runs)
     runs.add_argument("--all", action="store_true", help="show defaults and lists too")
     runs.add_argument("--format", choices=["text", "json"], default="text")
     runs.set_defaults(run=_runs)
@@ -303,7 +307,7 @@ def _check(options: argparse.Namespace) -> int:
     from dslint.rulebook.selection import NoSuchRuleError, select
 
     run_options = _run_options(options)
-    known: list[Rule | OwnRule] = [*shipped_rules(), *OWN_RULES]
+    known: list[Rule | RuleText] = [*shipped_rules(), *OWN_RULES]
     settings = _settings(options, known)
     try:
         rules = select(known, *_labels(options, settings))
@@ -317,7 +321,7 @@ def _check(options: argparse.Namespace) -> int:
     return FOUND if _is_bad_enough(report, fail_on) else FINE
 
 
-def _settings(options: argparse.Namespace, rules: Sequence[Rule | OwnRule]) -> Settings | None:
+def _settings(options: argparse.Namespace, rules: Sequence[Rule | RuleText]) -> Settings | None:
     if options.isolated:
         return None
     from dslint.settings.loading import SettingsError, load_settings
@@ -339,11 +343,14 @@ def _labels(options: argparse.Namespace, settings: Settings | None) -> tuple[str
 def _runs(options: argparse.Namespace) -> int:
     if options.gpu == "list":
         return _list_gpus()
-    from dslint.lint import find_runs
+    from dslint.linked import find_runs
     from dslint.reports.run_report import json_runs, text_runs
     from dslint.reports.style import style_for
+    from dslint.rulebook.cache import shipped_rules
+    from dslint.rulebook.own_rules import OWN_RULES
 
-    runs, troubles = find_runs(options.paths, _run_options(options))
+    settings = _settings(options, [*shipped_rules(), *OWN_RULES])
+    runs, troubles = find_runs(options.paths, _run_options(options), settings)
     if options.format == "json":
         print(json_runs(runs, everything=options.all))
     else:
@@ -444,9 +451,9 @@ def _find_rule(label: str) -> RuleText:
 
 def _rule_texts() -> list[RuleText]:
     from dslint.rulebook.cache import shipped_rule_texts
-    from dslint.rulebook.own_rules import own_rule_texts
+    from dslint.rulebook.own_rules import OWN_RULES
 
-    return sorted([*shipped_rule_texts(), *own_rule_texts()], key=lambda rule: rule.code)
+    return sorted([*shipped_rule_texts(), *OWN_RULES], key=lambda rule: rule.code)
 
 
 def _rules(options: argparse.Namespace) -> int:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dslint.documents.discover import has_config_name
-from dslint.documents.document import Document
 from dslint.documents.source import Source
 from dslint.inputs import FileTrouble, Reading, read
+from dslint.linked import is_surely_a_config, runs_in
 from dslint.memory import FEWEST_FILES, Memory
 from dslint.rulebook.cache import rules_fingerprint, shipped_rules
 from dslint.rulebook.finding import Finding, Judgement, Undecided
@@ -18,14 +18,14 @@ from dslint.rulebook.rule import Rule
 from dslint.runs.fact_table import FACTS
 from dslint.runs.facts import Facts
 from dslint.runs.keys import KeyTable
-from dslint.runs.linking import Pairing, pair, run_of, version_for
+from dslint.runs.linking import Pairing, run_of, version_for
 from dslint.runs.packages import PACKAGES, state
 from dslint.runs.releases import NEWEST
 from dslint.runs.run import Options, Run
-from dslint.runs.schema import load_schema, schema_for
+from dslint.runs.schema import schema_for
 
 if TYPE_CHECKING:
-    from dslint.rulebook.own_rules import OwnRule
+    from dslint.rulebook.rule_text import RuleText
     from dslint.runs.versions import KnownVersion
     from dslint.settings.settings import Settings
 
@@ -52,7 +52,7 @@ class Report:
 
 
 def check(
-    paths: Sequence[str], options: Options, rules: Iterable[Rule | OwnRule], settings: Settings | None = None
+    paths: Sequence[str], options: Options, rules: Iterable[Rule | RuleText], settings: Settings | None = None
 ) -> Report:
     """Checks files and folders.
 
@@ -69,7 +69,7 @@ def check(
         [rule for rule in rules if isinstance(rule, Rule)],
         reading,
     )
-    runs = runs_in(reading)
+    runs = runs_in(reading, settings, options)
     judgements = [bench.judgement(pairing) for pairing in runs]
     bench.adjourn()
     findings = [finding for judgement in judgements for finding in judgement.findings]
@@ -96,7 +96,7 @@ def _not_silenced(
     findings: list[Finding],
     sources: list[Source],
     settings: Settings | None,
-    rules: Sequence[Rule | OwnRule],
+    rules: Sequence[Rule | RuleText],
     undecided: Iterable[Undecided],
 ) -> tuple[Sequence[Finding], int]:
     """The findings that no comment or setting silences, those about the comments too; how many were silenced."""
@@ -109,34 +109,6 @@ def _not_silenced(
     known = [*shipped_rules(), *rules, *OWN_RULES] if is_marked else rules
     outcome = apply(findings, sources, settings, rules, known, {rule.code for rule in undecided})
     return [*outcome.kept, *outcome.complaints], outcome.suppressed
-
-
-def runs_in(reading: Reading) -> list[Pairing]:
-    """The runs that the files form: whole ones by their scripts and commands, then what is left."""
-    if not reading.scripts and not reading.shells:
-        return pair(reading.configs, reading.accelerate)
-    from dslint.runs.files import Files
-    from dslint.runs.whole_runs import found_in, whole_runs
-
-    found = found_in(reading.configs, reading.accelerate, reading.scripts, reading.shells)
-    sources = [*reading.configs, *reading.scripts, *(one.source for one in reading.accelerate)]
-    runs = whole_runs(found, Files(sources))
-    taken = {source.path for run in runs for source in run.sources}
-    configs = [config for config in reading.configs if config.path not in taken]
-    accelerate = [document for document in reading.accelerate if document.source.path not in taken]
-    return [*pair(configs, accelerate), *runs]
-
-
-def find_runs(paths: Sequence[str], options: Options) -> tuple[list[Run], tuple[FileTrouble, ...]]:
-    """The runs that files and folders form, and the files that could not be read."""
-    reading = read(paths)
-    runs = []
-    for pairing in runs_in(reading):
-        run = run_of(pairing, options)
-        may_be_foreign = pairing.is_file_alone and pairing.path in reading.found
-        if not may_be_foreign or _is_surely_a_config(run.config):
-            runs.append(run)
-    return runs, reading.troubles
 
 
 class _Bench:
@@ -173,7 +145,7 @@ class _Bench:
     def judge(self, pairing: Pairing) -> Judgement:
         """The same without memory; a file that turns out to be no config is left alone if nobody named it."""
         run = run_of(pairing, self.options)
-        if self.may_be_foreign(pairing) and not _is_surely_a_config(run.config):
+        if self.may_be_foreign(pairing) and not is_surely_a_config(run.config):
             return Judgement((), (), is_foreign=True)
         return judge(facts_of(run), self.rules)
 
@@ -212,12 +184,3 @@ def facts_of(run: Run) -> Facts:
     """The facts of a run, with the keys of its DeepSpeed release."""
     release = run.version.release if run.version else NEWEST
     return Facts(run, KeyTable(schema_for(release.key)), FACTS)
-
-
-def _is_surely_a_config(document: Document) -> bool:
-    """Whether a file that nobody named is a DeepSpeed config: by its name and a key, or by two keys."""
-    value = document.value
-    if not isinstance(value, dict):
-        return document.problem is not None or bool(document.placeholders)
-    known = load_schema()["properties"]
-    return sum(name in known for name in value) >= (1 if has_config_name(document.source.path) else 2)

@@ -9,8 +9,8 @@ from typing import Any
 
 from dslint.lint import facts_of
 from dslint.reports.style import Style
-from dslint.runs.facts import ARGUMENTS, Facts
 from dslint.runs.fact_table import FACTS
+from dslint.runs.facts import ARGUMENTS, Facts
 from dslint.runs.run import Run
 from dslint.runs.unknown import Unknown
 
@@ -170,9 +170,9 @@ def _origin(facts: Facts, name: str) -> str:
 def _inferred(facts: Facts, name: str) -> str:
     options = facts.run.options
     if name == "ranks" and options.gpus is not None:
-        return "--gpus" if options.nodes is None else "--gpus, --nodes"
+        return "--gpus, or the settings" if options.nodes is None else "--gpus and --nodes, or the settings"
     if name.startswith("gpu."):
-        return "--gpu"
+        return "--gpu, or the settings"
     if name == "loader" and options.loader is not None:
         return "--loader"
     if name in ("loader", "read_by_hugging_face", "framework") and facts.run.script is not None:

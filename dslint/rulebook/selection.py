@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from dslint.rulebook.rule import Rule
+if TYPE_CHECKING:
+    from typing import TypeVar
+
+    from dslint.rulebook.labels import Labelled
+
+    AnyRule = TypeVar("AnyRule", bound=Labelled)
 
 
 class NoSuchRuleError(ValueError):
     """A label that fits no rule."""
 
 
-def select(rules: Sequence[Rule], only: str | None, ignored: str | None) -> list[Rule]:
+def select(rules: Sequence[AnyRule], only: str | None, ignored: str | None) -> list[AnyRule]:
     """The rules named in `only` (all, where it is None) without those in `ignored`.
 
     Both are lists with commas of codes (DS201), beginnings of codes (DS2) and names.
@@ -24,8 +30,8 @@ def select(rules: Sequence[Rule], only: str | None, ignored: str | None) -> list
     return [rule for rule in wanted if rule not in unwanted]
 
 
-def _named(rules: Sequence[Rule], labels: str) -> list[Rule]:
-    found: list[Rule] = []
+def _named(rules: Sequence[AnyRule], labels: str) -> list[AnyRule]:
+    found: list[AnyRule] = []
     for label in filter(None, (piece.strip() for piece in labels.split(","))):
         matching = [rule for rule in rules if rule.name == label or rule.code.startswith(label.upper())]
         if not matching:

@@ -1,10 +1,8 @@
-"""What Hugging Face's Trainer writes over "auto".
-
-Source: transformers/integrations/deepspeed.py, HfTrainerDeepSpeedConfig.
-"""
+"""What Hugging Face's Trainer writes over "auto" (HfTrainerDeepSpeedConfig in transformers/integrations)."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -54,7 +52,21 @@ def _either(first: str, second: str) -> Filling:
 def _steps(facts: Facts) -> Any:
     """The number of steps is known before the data only where max_steps says it."""
     steps = facts.value("arguments.max_steps")
+    if isinstance(steps, Unknown):
+        return steps
     return steps if isinstance(steps, int) and steps > 0 else UNDECIDABLE
+
+
+def _warmup_steps(facts: Facts) -> Any:
+    """A number of at least 1 counts steps in every release (TrainingArguments.get_warmup_steps).
+
+    What nothing means, and what a fraction means, differs between releases.
+    """
+    steps = facts.value("arguments.warmup_steps")
+    if isinstance(steps, Unknown):
+        return steps
+    is_count = isinstance(steps, (int, float)) and math.isfinite(steps) and steps >= 1
+    return int(steps) if is_count and steps == int(steps) else UNDECIDABLE
 
 
 FILLED: Mapping[NamePath, Filling] = {
@@ -69,6 +81,7 @@ FILLED: Mapping[NamePath, Filling] = {
     ("scheduler", "params", "warmup_min_lr"): lambda facts: 0,
     ("scheduler", "params", "warmup_max_lr"): _argument("learning_rate"),
     ("scheduler", "params", "total_num_steps"): _steps,
+    ("scheduler", "params", "warmup_num_steps"): _warmup_steps,
     ("fp16", "enabled"): _either("fp16", "fp16_full_eval"),
     ("bf16", "enabled"): _either("bf16", "bf16_full_eval"),
 }
@@ -76,3 +89,26 @@ FILLED: Mapping[NamePath, Filling] = {
 
 COMPARED = tuple(path for path in FILLED if path[-1] != "warmup_min_lr")
 """The keys whose written value has to equal what would be filled in."""
+
+SOURCES: Mapping[NamePath, tuple[str, ...]] = {
+    ("train_micro_batch_size_per_gpu",): ("per_device_train_batch_size",),
+    ("gradient_accumulation_steps",): ("gradient_accumulation_steps",),
+    ("train_batch_size",): ("per_device_train_batch_size", "gradient_accumulation_steps"),
+    ("gradient_clipping",): ("max_grad_norm",),
+    ("optimizer", "params", "lr"): ("learning_rate",),
+    ("optimizer", "params", "betas"): ("adam_beta1", "adam_beta2"),
+    ("optimizer", "params", "eps"): ("adam_epsilon",),
+    ("optimizer", "params", "weight_decay"): ("weight_decay",),
+    ("scheduler", "params", "warmup_max_lr"): ("learning_rate",),
+    ("scheduler", "params", "total_num_steps"): ("max_steps",),
+    ("scheduler", "params", "warmup_num_steps"): ("warmup_steps",),
+    ("fp16", "enabled"): ("fp16", "fp16_full_eval"),
+    ("bf16", "enabled"): ("bf16", "bf16_full_eval"),
+}
+"""By compared key, the arguments that its value comes from."""
+
+BATCH_SIZES = frozenset({("train_micro_batch_size_per_gpu",), ("train_batch_size",)})
+"""Keys that are not compared where the Trainer looks for a batch size by itself (auto_find_batch_size)."""
+
+FILLED_LATE = frozenset({("scheduler", "params", "total_num_steps"), ("scheduler", "params", "warmup_num_steps")})
+"""Keys that are filled when the training begins (trainer_config_finalize); the others, as the arguments are made."""

@@ -78,11 +78,16 @@ class Facts:
         """The config as DeepSpeed understands it."""
         loader = self.loader
         filled = loader if isinstance(loader, Unknown) else loader == "hf"
-        fill = None if self.arguments is None else self._fill
+        is_filled = self.arguments is not None or self.framework == "accelerate"
+        fill = self._fill if is_filled else None
         return EffectiveConfig(self.document, self.keys, filled_by_trainer=filled, fill=fill)
 
     def _fill(self, path: tuple[str, ...]) -> Any:
-        """What Hugging Face's Trainer writes over an "auto"."""
+        """What Hugging Face's Trainer, or Accelerate, writes over an "auto"."""
+        if self.framework == "accelerate":
+            from dslint.runs.accelerate_filling import fill
+
+            return fill(self, path)
         from dslint.runs.auto_filling import FILLED
 
         filling = FILLED.get(path)

@@ -69,6 +69,7 @@ class Pairing:
             self.accelerate.source if self.accelerate else None,
             self.script.script.source if self.script else None,
             self.launch.source if self.launch else None,
+            *(module.source for module in (self.script.modules if self.script else ())),
         ]
         return [source for source in found if source is not None]
 

@@ -30,11 +30,24 @@ def _ranks(facts: Facts) -> int | Unknown:
 
 
 def _dp_size(facts: Facts) -> Any:
-    """Ranks that see different samples: DeepSpeedConfig.__init__ divides by sequence_parallel_size."""
+    """Ranks that see different samples: DeepSpeedConfig.__init__ divides by sequence_parallel_size.
+
+    A pipeline spreads each copy of the model over several of them (PipelineModule.mpu).
+    """
     ranks = facts.value("ranks")
+    if facts.run.script is not None:
+        from dslint.runs.script.facts.model_parallel import ranks_of_a_copy
+
+        spread = ranks_of_a_copy(facts)
+        if spread != 1:
+            return _share(ranks, spread)
     if facts.given("config.sequence_parallel_size") is not True:
         return ranks
     size = facts.value("config.sequence_parallel_size")
+    return _share(ranks, size)
+
+
+def _share(ranks: Any, size: Any) -> Any:
     if isinstance(ranks, Unknown) or not isinstance(size, (int, float)) or not size:
         return ranks if isinstance(ranks, Unknown) else UNDECIDABLE
     share = ranks / size

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 from dslint.documents.source import Source, Span
-from dslint.runs.script.config_use import node_of
+from dslint.runs.script.arguments import field_default
 from dslint.runs.script.items import THE_ARGUMENTS, plain
 from dslint.runs.script.known_apis import TRAINING_ARGUMENTS
 from dslint.runs.script.reading import Deeds
-from dslint.runs.script.values import Class, Thing
+from dslint.runs.script.values import NOTHING, Class, Thing, Value
 from dslint.runs.unknown import UNDECIDABLE, Unknown, needs
 
 DEFAULTS: Mapping[str, Any] = {
@@ -39,6 +41,21 @@ DEFAULTS: Mapping[str, Any] = {
 }
 """Defaults that Transformers has had from 4.30 to 5 (transformers/training_args.py, TrainingArguments)."""
 
+SAME_IN_RELATIVES = frozenset(
+    [
+        "auto_find_batch_size",
+        "bf16_full_eval",
+        "deepspeed",
+        "fp16_full_eval",
+        "load_best_model_at_end",
+        "resume_from_checkpoint",
+        "save_on_each_node",
+        "save_only_model",
+    ]
+)
+"""Defaults that the classes of other packages inherit as they are; TRL's give themselves other learning rates,
+precisions and batch sizes."""
+
 WITHOUT_DEFAULT = frozenset(
     [
         "fsdp",
@@ -57,6 +74,12 @@ WITHOUT_DEFAULT = frozenset(
 
 NAMES = frozenset(DEFAULTS) | WITHOUT_DEFAULT
 
+OLD_NAMES: Mapping[str, str] = {
+    "per_gpu_train_batch_size": "per_device_train_batch_size",
+    "evaluation_strategy": "eval_strategy",
+}
+"""Names that older releases of Transformers take for the same thing."""
+
 
 class TrainerArguments:
     """What a script and its command say for TrainingArguments.
@@ -71,52 +94,120 @@ class TrainerArguments:
         self._run = run
 
     def value(self, name: str) -> Any:
-        """The value of an argument: as given, else its default; Unknown where neither can be told."""
-        if self.thing.call is not None and name in self.thing.call.keywords:
-            return plain(self.thing.call.keywords[name])
-        if self.thing.call is None and name in self.thing.attributes:
-            return plain(self.thing.attributes[name])
+        """The value of an argument as the object is made: as given, else its default; Unknown if neither is told."""
+        if self._sets_itself(name) or (self.thing.call is None and name in self.changed):
+            return UNDECIDABLE  # what constructor or command said is overwritten
+        found = self.stated(name)
+        if found is not NOTHING:
+            return plain(found)
         if self._is_open:
             return needs(THE_ARGUMENTS)
-        if name in DEFAULTS and self._package == "transformers":
+        if self._has_other_name(name):
+            return UNDECIDABLE
+        if name in DEFAULTS and (self._package == "transformers" or name in SAME_IN_RELATIVES):
             return DEFAULTS[name]
         return UNDECIDABLE
 
+    def stated(self, name: str) -> Value:
+        """What constructor, command or a class of the script say of an argument; NOTHING where they are silent."""
+        call = self.thing.call
+        if call is None:
+            return self.thing.attributes.get(name, NOTHING)
+        if name in call.keywords:
+            return call.keywords[name]
+        if name == "output_dir" and call.positional:
+            return call.positional[0]
+        made_of = self._class
+        return field_default(made_of.fields[name]) if made_of is not None and name in made_of.fields else NOTHING
+
     def given(self, name: str) -> bool | Unknown:
-        """Whether an argument is given at all."""
-        if self.thing.call is not None:
-            if name in self.thing.call.keywords:
+        """Whether constructor or command give an argument; the default of a class of one's own doesn't count."""
+        call = self.thing.call
+        if call is not None:
+            if call.has(0 if name == "output_dir" else None, name):
                 return True
             return UNDECIDABLE if self._is_open else False
         value = self.thing.attributes.get(name)
         if value is not None and not (isinstance(value, Thing) and value.kind == "argument"):
-            return True
+            return self._has_word(name)
         return needs(THE_ARGUMENTS) if self._is_open else name in self.thing.attributes
 
     def place(self, name: str) -> tuple[Source, Span]:
         """Where an argument stands: in the constructor, in the command, or else the call that makes the object."""
         script = self._deeds.script
         if self.thing.call is not None:
-            return script.place(node_of(self.thing.call, None, name))
+            node: ast.AST = self.thing.call.node
+            found = [keyword for keyword in self.thing.call.node.keywords if keyword.arg == name]
+            return script.place(found[0] if found else node)
+        word = self._word(name)
+        if word is not None:
+            return word
+        return script.place(self.thing.node) if self.thing.node is not None else (script.source, Span(0, 0))
+
+    @cached_property
+    def changed(self) -> frozenset[str]:
+        """The arguments that the script assigns after the object was made."""
+        return frozenset(store.name for store in self._deeds.stores if store.target is self.thing)
+
+    def _word(self, name: str) -> tuple[Source, Span] | None:
+        """Where the launch command gives an argument, with its value."""
         launch = self._run.launch
-        if launch is not None:
-            for one in launch.arguments:
-                text = one.text if isinstance(one.text, str) else ""
-                if text.split("=")[0].lstrip("-").replace("-", "_") == name:
-                    return launch.source, one.span
-        return (script.source, Span(0, 0)) if self.thing.node is None else script.place(self.thing.node)
+        words = [] if launch is None else list(launch.arguments)
+        for index, word in enumerate(words):
+            text = word.text if isinstance(word.text, str) else ""
+            option, has_value, _ = text.partition("=")
+            if not option.startswith("--") or option[2:].replace("-", "_") != name:
+                continue
+            following = words[index + 1] if index + 1 < len(words) and not has_value else None
+            is_value = following is not None and not (
+                isinstance(following.text, str) and following.text.startswith("--")
+            )
+            data = launch.source.data[word.span.end : following.span.start] if is_value and following else b"\n"
+            end = following.span.end if following is not None and b"\n" not in data else word.span.end
+            return launch.source, Span(word.span.start, end)
+        return None
+
+    def _has_word(self, name: str) -> bool:
+        return self._word(name) is not None or self._class is None
 
     @property
     def _is_open(self) -> bool:
         """Whether more may be given than this file and the command show."""
         if self.thing.call is not None:
-            return not self.thing.call.is_complete
+            return not self.thing.call.is_complete or len(self.thing.call.positional) > 1
         return "*" in self.thing.attributes
+
+    def _has_other_name(self, name: str) -> bool:
+        """Whether an older name, or on the command line the beginning of the name, may give the argument."""
+        if self.thing.call is not None:
+            given = self.thing.call.keywords
+            return any(new == name and old in given for old, new in OLD_NAMES.items())
+        return any(
+            OLD_NAMES.get(other) == name or (len(other) > 2 and other != name and name.startswith(other))
+            for other in self.thing.attributes
+        )
+
+    @property
+    def _class(self) -> Class | None:
+        """The class of the script that the object is made of."""
+        made_of = self.thing.attributes.get("__class__")
+        return made_of if isinstance(made_of, Class) else None
+
+    def _sets_itself(self, name: str) -> bool:
+        """Whether a class of the script may assign an argument in its own methods."""
+        made_of = self._class
+        if made_of is None:
+            return False
+        nodes = list(ast.walk(made_of.node))
+        assigned = {
+            node.attr for node in nodes if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+        }
+        return name in assigned or any(isinstance(node, ast.Name) and node.id == "setattr" for node in nodes)
 
     @property
     def _package(self) -> str:
-        made_of = self.thing.attributes.get("__class__")
-        names = made_of.bases if isinstance(made_of, Class) else (self.thing.name,)
+        made_of = self._class
+        names = made_of.bases if made_of is not None else (self.thing.name,)
         found = [
             TRAINING_ARGUMENTS[last] for name in names if (last := name.rpartition(".")[2]) in TRAINING_ARGUMENTS
         ]

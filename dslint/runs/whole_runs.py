@@ -15,8 +15,10 @@ from dslint.documents.python_reader import Script, read_script
 from dslint.documents.source import Source
 from dslint.documents.yaml_reader import read_yaml
 from dslint.runs import accelerate
+from dslint.runs.accelerate_plugin import plugin_config
 from dslint.runs.files import Files
 from dslint.runs.linking import Pairing
+from dslint.runs.run import Options
 from dslint.runs.script.config_use import ConfigUse, as_document, config_uses, reference_of
 from dslint.runs.script.reading import Deeds, Surroundings, read_deeds
 from dslint.runs.script.values import NOTHING, Table
@@ -84,6 +86,28 @@ def whole_runs(found: Found, files: Files) -> list[Pairing]:
     return _with_neighbours(runs, found)
 
 
+def pairings_of(
+    found: Found, files: Files, *, config: Source | None, accelerate: Document | None, options: Options
+) -> list[Pairing]:
+    """The runs of files that somebody says belong together; what is said stands above what they show.
+
+    Args:
+        found: the script and the launch commands.
+        files: where further files are looked up.
+        config: the config, where one is said.
+        accelerate: the Accelerate file, where one is said.
+        options: the run's hardware and versions.
+    """
+    linker = _Linker(found, files)
+    runs = [run for launch in found.launches for run in linker.runs_of_launch(launch) if run.script or run.launch]
+    if not any(run.script is not None for run in runs):
+        runs = [run for source in found.scripts for run in linker.runs_of_script(source, None, accelerate)]
+    if not runs:
+        runs = [Pairing(config, accelerate)]
+    runs = [replace(run, config=config or run.config, accelerate=accelerate or run.accelerate) for run in runs]
+    return [replace(run, stated=options) for run in runs]
+
+
 def launches_in(source: Source) -> tuple[tuple[Launch, ...], tuple[tuple[str, Source], ...]]:
     """The launch commands of a shell script, and the configs that it writes itself."""
     from dslint.documents.shell_reader import read_shell
@@ -135,8 +159,8 @@ class _Linker:
         references = [reference_of(use.value) for use in uses]
         named = None if launch is None else _named_by(launch)
         reference = next((one for one in (*references, named) if one is not None), None)
-        config = None if reference is None else self._config_file(reference, folders)
-        config = config or self._accelerate_config(started_by)
+        file = None if reference is None else self._config_file(reference, folders)
+        config = file or self._accelerate_config(started_by) or plugin_config(deeds, started_by, launch)
         yield replace(whole, config=config, missing=None if config is not None else reference)
 
     def _configs(self, uses: Iterable[ConfigUse], deeds: Deeds, folders: Sequence[str]) -> list[Source | Document]:

@@ -9,9 +9,10 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from dslint.smoke.activity import Activity
 from dslint.smoke.listening import Heard, Listener, Progress
 from dslint.smoke.reporting import Reporter, output_file, stack_file
 
@@ -19,6 +20,12 @@ POLL = 0.005
 """Seconds between two looks at a child."""
 
 _SET_PARENT_DEATH_SIGNAL, _SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
+
+
+GRACE = 1.0
+"""Seconds that ranks have to fail too once one has."""
+
+Work = Callable[[Reporter], None]
 
 
 class ServerClosedError(Exception):
@@ -31,7 +38,7 @@ def adopt_orphans() -> None:
 
 
 def run_forked(
-    work: Callable[[Reporter], None],
+    work: Work,
     folder: Path,
     timeout: float,
     progress: Progress | None = None,
@@ -40,36 +47,61 @@ def run_forked(
 ) -> Heard:
     """Run `work` in a child with a session and a folder of its own, and say what was heard of it.
 
+    The arguments are those of `run_forked_group`.
+    """
+    return run_forked_group([work], folder, timeout, progress, wanted, alone)[0]
+
+
+def run_forked_group(
+    works: Sequence[Work],
+    folder: Path,
+    timeout: float,
+    progress: Progress | None = None,
+    wanted: Callable[[], bool] = lambda: True,
+    alone: bool = False,
+    silence: float | None = None,
+) -> list[Heard]:
+    """Run a child for each of `works`, by rank, and say what was heard of each.
+
+    Once one of several has failed, the others are ended soon, as launchers do it. One that ends well stays until
+    all have, so that its peers, which may wait for it, see no broken connection.
+
     Args:
-        work: what the child does; it reports to the Reporter that it is given.
-        folder: an existing, empty folder; the child works in `folder/work`.
+        works: what the children do; each reports to the Reporter that it is given.
+        folder: an existing folder; the children work in `folder/work`, where files may lie already.
         timeout: seconds it may take, builds of ops left out.
-        progress: called with each line of the child's report.
+        progress: called with each line of rank 0's report.
         wanted: whether somebody still waits for the result.
         alone: whether this process has no other children, so that all that are left afterwards are the trial's
             and are ended (see `adopt_orphans`).
+        silence: seconds of standstill after which they count as hanging; None for no such limit.
 
     Raises:
-        ServerClosedError: if nobody waits any more; the child is ended by then.
+        ServerClosedError: if nobody waits any more; the children are ended by then.
     """
-    (folder / "work").mkdir()
+    (folder / "work").mkdir(exist_ok=True)
     parent = os.getpid()
-    pid = os.fork()
-    if pid == 0:
-        _live_as_child(work, folder, parent)
-    listener = Listener(folder, ranks=1, timeout=timeout, progress=progress)
+    pids: list[int] = []
+    listener = Listener(folder, ranks=len(works), timeout=timeout, progress=progress)
+    codes: dict[int, int] = {}
     try:
-        in_time = _wait(pid, listener, wanted)
+        for rank, work in enumerate(works):
+            pid = os.fork()
+            if pid == 0:
+                _live_as_child(work, folder, parent, rank, stays=len(works) > 1)
+            pids.append(pid)
+        in_time = _wait(pids, listener, wanted, None if silence is None else Activity(pids, silence))
         if not in_time and not listener.flooded:
-            ask_for_stacks([pid])
+            ask_for_stacks(pids)
     finally:
-        status = end_group(pid)
+        for rank, pid in enumerate(pids):
+            codes[rank] = end_group(pid)
         if alone:
             _end_orphans()
-    return listener.close(in_time=in_time, exit_codes={0: status})[0]
+    return listener.close(in_time=in_time, exit_codes=codes)
 
 
-def _live_as_child(work: Callable[[Reporter], None], folder: Path, parent: int) -> None:
+def _live_as_child(work: Work, folder: Path, parent: int, rank: int, *, stays: bool) -> None:
     """The child's whole life: it must never return into the server's code."""
     try:
         os.setsid()
@@ -77,14 +109,17 @@ def _live_as_child(work: Callable[[Reporter], None], folder: Path, parent: int) 
         if os.getppid() != parent:
             return
         os.chdir(folder / "work")
-        redirect_output(output_file(folder, 0))
-        show_stack_on_signal(folder, 0)
-        attempt(work, Reporter(folder, 0))
+        redirect_output(output_file(folder, rank))
+        show_stack_on_signal(folder, rank)
+        if attempt(work, Reporter(folder, rank)) and stays:
+            sys.stdout.flush()
+            while True:
+                signal.pause()  # until it is ended
     finally:
         os._exit(0)
 
 
-def attempt(work: Callable[[Reporter], None], reporter: Reporter) -> bool:
+def attempt(work: Work, reporter: Reporter) -> bool:
     """Run `work` and report how it ended; whether it ended well."""
     ended_well = False
     try:
@@ -121,15 +156,23 @@ def redirect_output(path: Path) -> None:
         os.dup2(source, target)
 
 
-def _wait(pid: int, listener: Listener, wanted: Callable[[], bool]) -> bool:
-    """Wait until the child finished or died (True), or has to be ended (False)."""
+def _wait(pids: Sequence[int], listener: Listener, wanted: Callable[[], bool], activity: Activity | None) -> bool:
+    """Wait until the children finished, died or failed (True), or have to be ended (False)."""
+    failed_at: float | None = None
     while True:
         listener.listen()
-        if listener.finished or os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+        gone = [bool(os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)) for pid in pids]
+        if listener.finished or all(gone):
             return True
+        if any(gone) or any("exception" in one.seen for one in listener.heard):
+            failed_at = failed_at or time.monotonic()
+            if time.monotonic() - failed_at > GRACE and len(pids) > 1:
+                return True
         if not wanted():
             raise ServerClosedError
         if listener.out_of_time or listener.flooded:
+            return False
+        if activity is not None and activity.is_over(paused=any(one.building for one in listener.heard)):
             return False
         time.sleep(POLL)
 

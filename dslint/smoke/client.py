@@ -19,6 +19,7 @@ from dslint.smoke.environment import SmokeError, training_environment
 from dslint.smoke.leftovers import remove_leftovers
 from dslint.smoke.listening import Heard, Progress
 from dslint.smoke.processes import MARK, end_marked, new_mark
+from dslint.smoke.script_trial import ScriptTrial
 from dslint.smoke.trial import Trial
 
 SILENCE = 60.0
@@ -113,6 +114,17 @@ class SmokeServer:
         Raises:
             SmokeError: if the disk is full, or the server is gone.
         """
+        return self._heard_of(trial, progress)[0]
+
+    def run_script(self, trial: ScriptTrial, progress: Progress | None = None) -> list[Heard]:
+        """Run a script and say what was heard of each rank; only of rank 0 in a simulation.
+
+        Raises:
+            SmokeError: if the disk is full, or the server is gone.
+        """
+        return self._heard_of(trial, progress)
+
+    def _heard_of(self, trial: Trial | ScriptTrial, progress: Progress | None) -> list[Heard]:
         free = shutil.disk_usage(self._folder).free
         if free < DISK_NEEDED:
             raise SmokeError(
@@ -127,9 +139,9 @@ class SmokeServer:
             self._process.stdin.flush()
         except OSError as error:
             raise SmokeError(f"the process that trains is gone: {self._last_words()}") from error
-        heard = Heard(**self._answer(trial.timeout + SILENCE, "heard")["heard"])
-        refuse_full_disk([heard], self._folder)
-        return heard
+        ranks = [Heard(**heard) for heard in self._answer(trial.timeout + SILENCE, "heard")["heard"]]
+        refuse_full_disk(ranks, self._folder)
+        return ranks
 
     def _answer(self, patience: float, *awaited: str) -> dict[str, Any]:
         """The next answer of an awaited kind; the patience begins anew while an op is built."""

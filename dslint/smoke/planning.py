@@ -103,7 +103,7 @@ def plan(path: str, options: SmokeOptions) -> Plan:
     loader = facts.loader
     return Plan(
         path=path,
-        config=None if pairing.config is None else _text(pairing.config),
+        config=_text(pairing.config) if isinstance(pairing.config, Source) else None,
         accelerate=None if pairing.accelerate is None else _text(pairing.accelerate.source),
         loader="deepspeed" if isinstance(loader, Unknown) else loader,
         gpus=gpus,

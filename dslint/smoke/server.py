@@ -1,7 +1,7 @@
 """The fork server: imports torch and DeepSpeed once, then forks a child for each trial.
 
 Runs as `python -m dslint.smoke.server`. It reads one trial a line from its input and answers with lines of JSON:
-first `hello`, then for each trial any number of `progress` and one `heard`.
+first `hello`, then for each trial any number of `progress` and one `heard`, with an entry for each rank.
 """
 
 from __future__ import annotations
@@ -18,12 +18,16 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from dslint.smoke.children import ServerClosedError, adopt_orphans, run_forked
+from dslint.smoke.children import ServerClosedError, adopt_orphans, run_forked_group
+from dslint.smoke.listening import Heard, Progress
 from dslint.smoke.rank import accelerate_config, hugging_face
+from dslint.smoke.reporting import report_file
+from dslint.smoke.script_place import free_port, modules_for, write_files
+from dslint.smoke.script_trial import KIND, ScriptTrial
 from dslint.smoke.trial import Trial
 
 IMPORTED = (
@@ -160,8 +164,6 @@ class _Input:
 
 def _serve(folder: Path, descriptor: int, ops: list[str], answer: Answer) -> None:
     """Try one trial after the other; `ops` are loaded already."""
-    from dslint.smoke.rank.training import simulate
-
     requests = _Input(descriptor)
     loaded = set(ops)
     wanted: set[str] = set()
@@ -169,23 +171,52 @@ def _serve(folder: Path, descriptor: int, ops: list[str], answer: Answer) -> Non
         for op in wanted - loaded:  # one trial had to load it; from now on none has to
             loaded.add(op)
             _load(op, answer)
-        trial = Trial.from_data(json.loads(line))
+        data = json.loads(line)
         place = Path(tempfile.mkdtemp(dir=folder))
         try:
-            heard = run_forked(
-                functools.partial(simulate, trial),
-                place,
-                trial.timeout,
-                progress=lambda line: answer(progress=line),
-                wanted=requests.still_open,
-                alone=True,
-            )
+            ranks = (_try_script if data.get("kind") == KIND else _try_config)(data, place, requests, answer)
         except ServerClosedError:
             return
         finally:
             shutil.rmtree(place, ignore_errors=True)
-        wanted |= set(heard.seen.get("loaded_ops", ()))
-        answer(heard=heard.as_data())
+        wanted |= {op for heard in ranks for op in heard.seen.get("loaded_ops", ())}
+        answer(heard=[heard.as_data() for heard in ranks])
+
+
+def _try_config(data: Mapping[str, Any], place: Path, requests: _Input, answer: Answer) -> list[Heard]:
+    """Try a config in a child."""
+    from dslint.smoke.rank.training import simulate
+
+    trial = Trial.from_data(data)
+    work = functools.partial(simulate, trial)
+    return run_forked_group([work], place, trial.timeout, *_kept_informed(requests, answer), alone=True)
+
+
+def _try_script(data: Mapping[str, Any], place: Path, requests: _Input, answer: Answer) -> list[Heard]:
+    """Run a script, in a child for each rank that is really there."""
+    trial = ScriptTrial.from_data(data)
+    count = len(sys.modules)
+    for name in modules_for(trial):
+        _import_if_there(name)
+    from dslint.smoke.rank.script_run import run_script
+
+    if len(sys.modules) > count:
+        gc.collect()
+        gc.freeze()  # as in _ready
+
+    write_files(trial, place / "work")
+    port = free_port()
+    works = [
+        functools.partial(run_script, trial, rank, port, report_file(place, rank))
+        for rank in range(trial.ranks if trial.real else 1)
+    ]
+    told = _kept_informed(requests, answer)
+    return run_forked_group(works, place, trial.timeout, *told, alone=True, silence=trial.silence)
+
+
+def _kept_informed(requests: _Input, answer: Answer) -> tuple[Progress, Callable[[], bool]]:
+    """Who hears of the progress, and whether somebody still waits for the result."""
+    return lambda line: answer(progress=line), requests.still_open
 
 
 if __name__ == "__main__":

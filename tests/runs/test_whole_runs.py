@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dslint.inputs import read
-from dslint.lint import runs_in
+from dslint.linked import runs_in
 from dslint.runs.linking import run_of
 from dslint.runs.run import Options, Run
 
@@ -31,7 +31,7 @@ def write(folder: Path, **files: str) -> None:
 
 
 def runs(*paths: str) -> list[Run]:
-    return [run_of(pairing, Options()) for pairing in runs_in(read(paths))]
+    return [run_of(pairing, Options()) for pairing in runs_in(read(paths), None, Options())]
 
 
 CONFIG = '{"train_batch_size": 8, "zero_optimization": {"stage": 2}}'

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from dslint.smoke import listening
-from dslint.smoke.children import ServerClosedError, run_forked
+from dslint.smoke.children import ServerClosedError, run_forked, run_forked_group
 from dslint.smoke.listening import Heard
 from dslint.smoke.reporting import Reporter
 from dslint.smoke.verdict import Verdict, judge
@@ -173,3 +173,38 @@ def is_gone(pid: int) -> bool:
             return True
         time.sleep(0.1)
     return False
+
+
+# --- several ranks ---
+
+
+def test_ranks_run_side_by_side(tmp_path: Path) -> None:
+    ranks = run_forked_group([lambda reporter, own=own: reporter.tell(own=own) for own in range(3)], tmp_path, 10)
+    assert [one.seen["own"] for one in ranks] == [0, 1, 2]
+    assert all(one.finished for one in ranks)
+
+
+def test_once_a_rank_has_failed_the_others_are_ended(tmp_path: Path) -> None:
+    def fail(reporter: Reporter) -> None:
+        raise KeyError
+
+    began = time.monotonic()
+    waiting, failing = run_forked_group([lambda reporter: time.sleep(60), fail], tmp_path, 30)
+    assert time.monotonic() - began < 10
+    assert (waiting.finished, failing.seen["exception"]) == (False, "KeyError")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the time of processors is read from /proc")
+def test_ranks_that_do_nothing_are_ended_and_those_that_work_are_not(tmp_path: Path) -> None:
+    def work(reporter: Reporter) -> None:
+        end = time.monotonic() + 2
+        while time.monotonic() < end:
+            pass
+
+    for name in ("idle", "busy"):
+        (tmp_path / name).mkdir()
+    began = time.monotonic()
+    idle = run_forked_group([lambda reporter: time.sleep(60)] * 2, tmp_path / "idle", 60, silence=1.0)
+    assert time.monotonic() - began < 10
+    assert not any(one.in_time for one in idle)
+    assert all(one.finished for one in run_forked_group([work] * 2, tmp_path / "busy", 60, silence=1.0))

@@ -12,7 +12,7 @@ import yaml
 from dslint.rulebook.cases import Example, examples
 from dslint.rulebook.loader import RuleFile, load_rules
 from dslint.smoke.client import SmokeServer
-from dslint.smoke.proofs.evidence import Tried, complaints
+from dslint.smoke.proofs.config_evidence import Tried, complaints
 from dslint.smoke.proofs.prover import Prover, trial_of, without_entries
 from dslint.smoke.verdict import Verdict
 

@@ -28,7 +28,8 @@ class Deeds:
         stores: assignments to attributes and elements of things.
         reads: looks at watched attributes.
         jumps: returns, raises, breaks and continues.
-        imports: the modules that it imports.
+        imports: the modules that it imports, by name.
+        modules: the user's own modules that were read along.
         is_complete: whether all of it was read.
     """
 
@@ -38,6 +39,7 @@ class Deeds:
     reads: tuple[Read, ...]
     jumps: tuple[Jump, ...]
     imports: frozenset[str]
+    modules: tuple[Script, ...]
     is_complete: bool
 
 
@@ -81,6 +83,7 @@ class _Reading(Statements):
     main: Script | None = None
     around: Surroundings = field(default_factory=Surroundings)
     modules: dict[str, Thing] = field(default_factory=dict)
+    module_scripts: list[Script] = field(default_factory=list)
 
     def module(self, name: str, level: int, scope: Scope) -> Thing | None:
         """A module of the user's own, read along; None for one that is installed, or can't be found."""
@@ -102,6 +105,7 @@ class _Reading(Statements):
         assert self.main is not None
         assert script.tree is not None
         self.main.adopt(script)
+        self.module_scripts.append(script)
         scope = Scope(path=script.source.path)
         scope.values.update(__name__=name, __file__=script.source.path)
         module.attributes = scope.values
@@ -159,6 +163,7 @@ def read_deeds(
         tuple(reading.reads),
         tuple(reading.jumps),
         frozenset(reading.imports),
+        tuple(reading.module_scripts),
         is_complete and not reading.has_enough,
     )
 

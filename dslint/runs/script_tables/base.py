@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dslint.runs.facts import Fact
-from dslint.runs.late import script_fact, script_items
+from dslint.runs.late import script_items
 
 FACTS: Mapping[str, Fact] = {
     "framework": Fact(
-        'who trains: "raw" (deepspeed.initialize), "pipeline", "trainer" (Hugging Face), "accelerate" or "lightning"',
+        'who trains: "raw" (deepspeed.initialize), "pipeline", "trainer", "accelerate" or "lightning"',
         lambda facts: facts.framework,
     ),
     "script.syntax_problems": script_items(

@@ -1,9 +1,104 @@
-"""Facts about Hugging Face's Trainer in a script."""
+"""Facts about Hugging Face's Trainer in a script, and about the models of Transformers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from dslint.runs.facts import Fact
+from dslint.runs.late import script_fact, script_items
 
-FACTS: Mapping[str, Fact] = {}
+FACTS: Mapping[str, Fact] = {
+    "trainer.deepspeed": script_fact(
+        "whether the TrainingArguments are given a config, or DeepSpeed is switched on by `accelerate launch`",
+        "trainer_objects:uses_deepspeed",
+    ),
+    "trainer.gives_config": script_fact(
+        "whether the TrainingArguments themselves surely name a config", "trainer_objects:gives_config"
+    ),
+    "trainer.mismatches": script_items(
+        "values of the config that differ from the Trainer's arguments; `kind` is precision, product or value",
+        "trainer_values:mismatches",
+        "key",
+        "value",
+        "argument",
+        "expected",
+        "kind",
+    ),
+    "trainer.unheard": script_items(
+        "arguments for an optimizer, or scheduler, of the config that lacks the key which would hand them on",
+        "trainer_values:unheard",
+        "name",
+        "value",
+        "key",
+        "section",
+    ),
+    "trainer.changed_arguments": script_items(
+        "assignments to arguments that were written into the config before, under `key`",
+        "trainer_values:changed_arguments",
+        "name",
+        "key",
+    ),
+    "trainer.changed_configs": script_items(
+        "assignments into a dict that `taker` has copied before", "trainer_values:changed_configs", "key", "taker"
+    ),
+    "trainer.dropped_optimizers": script_items(
+        "optimizers and schedulers that a Trainer is given", "trainer_calls:dropped_optimizers", "what"
+    ),
+    "trainer.evaluations_without_training": script_items(
+        "evaluations by a Trainer that has not trained before: `method` is evaluate or predict",
+        "trainer_calls:evaluations_without_training",
+        "method",
+    ),
+    "trainer.on_one_rank": script_items(
+        "calls of a Trainer that all ranks have to make, where only one rank comes",
+        "trainer_calls:on_one_rank",
+        "api",
+        "only_stage_3",
+    ),
+    "trainer.resumes": script_items(
+        "trainings that surely begin with a checkpoint: True for the newest, or a folder",
+        "trainer_calls:resumes",
+        "where",
+    ),
+    "trainer.own_backwards": script_items(
+        "`loss.backward()` in a Trainer's own training_step", "trainer_calls:own_backwards"
+    ),
+    "trainer.twice_divided": script_items(
+        "backward passes of a Trainer's own training_step whose loss it has divided by the accumulation steps",
+        "trainer_calls:twice_divided",
+    ),
+    "models.loaded_early": script_items(
+        "models that are loaded before the arguments that tell Transformers of the config (`later`)",
+        "model_loading:loaded_early",
+        "later",
+    ),
+    "models.device_maps": script_items(
+        "models that get a device_map after the Trainer's arguments were made",
+        "model_loading:device_maps",
+        "loader",
+    ),
+    "models.unkept_configs": script_items(
+        "HfDeepSpeedConfigs that are gone before the models are loaded", "model_loading:unkept_configs", "dropped"
+    ),
+    "models.saved_partitioned": script_items(
+        "save_pretrained of a Trainer's model after its training", "model_loading:saved_partitioned"
+    ),
+    "models.resized_late": script_items(
+        "resize_token_embeddings after `taker` gave the parameters to an optimizer",
+        "model_loading:resized_late",
+        "taker",
+    ),
+    "models.generates_alone": script_items(
+        "generate without synced_gpus on an engine's model, where Transformers knows of no config",
+        "model_loading:generates_alone",
+    ),
+    "models.without_hidden_size": script_items(
+        "Trainers whose model, a class of the file, has no `config`", "model_loading:without_hidden_size", "name"
+    ),
+    "models.auto_sizes": script_fact(
+        'keys of zero_optimization whose "auto" needs the model\'s hidden size', "model_loading:auto_sizes"
+    ),
+    "models.weights_in_bfloat16": script_items(
+        "models for a Trainer that are loaded in bfloat16", "model_loading:weights_in_bfloat16", "name"
+    ),
+}

@@ -18,7 +18,12 @@ from dslint.runs.gpus import find_gpu
 from dslint.runs.old_names import with_new_names
 from dslint.runs.unknown import Unknown
 from dslint.smoke.client import SmokeServer
-from dslint.smoke.proofs.evidence import Effect, Tried, complaints, shown
+from dslint.smoke.proofs import script_evidence
+from dslint.smoke.proofs.config_evidence import Effect, Tried, complaints, shown
+from dslint.smoke.proofs.planning import NoLaunchError
+from dslint.smoke.proofs.script_cases import has_script, mode_of, script_trial_of
+from dslint.smoke.script_outcome import Outcome, outcome
+from dslint.smoke.script_trial import ScriptTrial
 from dslint.smoke.trial import Trial
 from dslint.smoke.verdict import Verdict, judge
 
@@ -59,13 +64,19 @@ class Prover:
         self.server = server
         self.has_gpu = server.hello["device"] == "cuda"
         self._known: dict[Trial, Verdict] = {}
+        self._known_scripts: dict[str, Outcome] = {}
 
     def prove_example(self, file: RuleFile, example: Example) -> Proof:
         """The proof of one example."""
-        effect: Effect = file.text.data["effect"]
         reason = self._cannot_run(file, example)
         if reason:
             return Proof(file.rule.code, example.name, "", reason, (), None)
+        if has_script(example.bad) or has_script(example.good):
+            return self._prove_scripts(file, example)
+        return self._prove_configs(file, example)
+
+    def _prove_configs(self, file: RuleFile, example: Example) -> Proof:
+        effect: Effect = file.text.data["effect"]
         tried = Tried(
             bad=self.verdict(self._trial(file, example.bad)),
             good=self.verdict(self._trial(file, example.good)),
@@ -81,6 +92,35 @@ class Prover:
             complaints=tuple(complaints(effect, tried)),
             peak_memory=max(peaks, default=None),
         )
+
+    def _prove_scripts(self, file: RuleFile, example: Example) -> Proof:
+        effect: Effect = file.text.data["effect"]
+        hides = file.text.data.get("proof", {}).get("hides", ())
+        try:
+            trials = [
+                script_trial_of(side, effect, has_gpu=self.has_gpu, hides=hides)
+                for side in (example.bad, example.good)
+            ]
+        except NoLaunchError as error:
+            return Proof(file.rule.code, example.name, "", "", (str(error),), None)
+        bad, good = map(self.outcome, trials)
+        tried = script_evidence.TriedScripts(bad, good)
+        peaks = [side.peak_memory for side in (bad, good) if side.peak_memory is not None]
+        return Proof(
+            code=file.rule.code,
+            example=example.name,
+            shown=script_evidence.shown(effect, tried),
+            not_run="",
+            complaints=tuple(script_evidence.complaints(effect, tried)),
+            peak_memory=max(peaks, default=None),
+        )
+
+    def outcome(self, trial: ScriptTrial) -> Outcome:
+        """What comes of running a script."""
+        key = json.dumps(trial.as_data(), sort_keys=True)
+        if key not in self._known_scripts:
+            self._known_scripts[key] = outcome(self.server.run_script(trial))
+        return self._known_scripts[key]
 
     def verdict(self, trial: Trial) -> Verdict:
         """What DeepSpeed does with a trial."""
@@ -99,7 +139,16 @@ class Prover:
         for side in (example.bad, example.good):
             if side.get("deepspeed", installed) != installed:
                 return f"about DeepSpeed {side['deepspeed']}"
+            if has_script(side) and (reason := self._lacks_devices(side, file.text.data["effect"])):
+                return reason
         return ""
+
+    def _lacks_devices(self, side: Case, effect: Effect) -> str:
+        """Why real ranks can't be had: on GPUs each needs its own, on the CPU they share it."""
+        if not self.has_gpu or mode_of(side, effect) == "simulated":
+            return ""
+        ranks = script_trial_of(side, effect, has_gpu=True).ranks
+        return f"needs {ranks} GPUs" if self.server.hello["count"] < ranks else ""
 
     def _trial(self, file: RuleFile, case: Case) -> Trial:
         trial = trial_of(case, has_gpu=self.has_gpu)

@@ -141,7 +141,7 @@ def initialize(path: Path, model: Any, arguments: Mapping[str, Any]) -> Any:
     from transformers import Trainer, TrainingArguments
 
     simulate_gpu_for_accelerate()
-    _simulate_gpu_for_transformers()
+    simulate_gpu_for_transformers()
     with tempfile.TemporaryDirectory() as folder:  # the Trainer makes its output folder
         args = TrainingArguments(**{"output_dir": folder, **QUIET, **arguments, "deepspeed": str(path)})
         trainer: Any = Trainer(model=model, args=args, train_dataset=[{}])
@@ -177,6 +177,30 @@ def simulate_gpu_for_accelerate() -> None:
     state.PartialState._prepare_backend = _joined_group
 
 
+def simulate_launched_gpu() -> None:
+    """The same for a script of its own, which joins its group later, if its launcher told it its rank.
+
+    Whether there is a group at all, and which, is decided where the script, or Accelerate, asks for one.
+    """
+    import torch
+
+    if torch.cuda.is_available():
+        return
+    import accelerate.state
+    from accelerate.utils import DistributedType
+
+    os.environ["ACCELERATE_TORCH_DEVICE"] = "cpu"
+    state: Any = accelerate.state
+    prepare = state.PartialState._prepare_backend
+
+    def chosen(self: Any, cpu: bool = False, sagemaker_dp: bool = False, backend: str | None = None) -> Any:
+        if cpu or int(os.environ.get("LOCAL_RANK", -1)) == -1:
+            return prepare(self, cpu, sagemaker_dp, backend)
+        return backend or "gloo", DistributedType.MULTI_GPU
+
+    state.PartialState._prepare_backend = chosen
+
+
 def _joined_group(*_: object, **__: object) -> tuple[str, Any]:
     import torch
     from accelerate.utils import DistributedType
@@ -184,7 +208,7 @@ def _joined_group(*_: object, **__: object) -> tuple[str, Any]:
     return torch.distributed.get_backend(), DistributedType.MULTI_GPU
 
 
-def _simulate_gpu_for_transformers() -> None:
+def simulate_gpu_for_transformers() -> None:
     """On a machine without GPU, give TrainingArguments the answer of DeepSpeed's accelerator about bf16.
 
     That object may have been told what to say. fp16 is not asked about (transformers/training_args.py,

@@ -197,7 +197,9 @@ def test_the_branch_of_a_try_that_fails_does_not_hide_an_import() -> None:
 
 
 def guard_of(condition: str, before: str = "", *, after_return: bool = False) -> bool:
-    body = f"if {condition}:\n        return\n    target()" if after_return else f"if {condition}:\n        target()"
+    body = (
+        f"if {condition}:\n        return\n    target()" if after_return else f"if {condition}:\n        target()"
+    )
     text = f"import os, torch\nimport torch.distributed as dist\n{before}\ndef f():\n    {body}\nf()\n"
     return one_rank_guard(call_of(deeds_of(text), "target").spot) is not None
 
@@ -207,7 +209,9 @@ def test_conditions_that_only_the_main_rank_meets() -> None:
     assert guard_of("int(os.environ['RANK']) == 0")
     assert guard_of("not rank", "rank = dist.get_rank()")
     assert guard_of("args.local_rank in (-1, 0)", "args = make()")
-    assert guard_of("accelerator.is_main_process", "from accelerate import Accelerator\naccelerator = Accelerator()")
+    assert guard_of(
+        "accelerator.is_main_process", "from accelerate import Accelerator\naccelerator = Accelerator()"
+    )
     assert guard_of("step() and dist.get_rank() == 0")
     assert guard_of("not dist.is_initialized() or dist.get_rank() == 0") is False  # the first may be true on all
     assert guard_of("dist.get_rank() != 0", after_return=True)
@@ -223,7 +227,12 @@ def test_conditions_that_all_ranks_may_meet() -> None:
 
 # --- robustness ---
 
-SAMPLES = [LOOP, "class A(A): pass\nA()()", "def f(*a, **k): return f(*a, **k)\nf(**{1: 2})", "x: int\nx += 1\ndel x[0]"]
+SAMPLES = [
+    LOOP,
+    "class A(A): pass\nA()()",
+    "def f(*a, **k): return f(*a, **k)\nf(**{1: 2})",
+    "x: int\nx += 1\ndel x[0]",
+]
 
 
 @given(st.sampled_from(SAMPLES), st.integers(0, 2000), st.integers(0, 60))

@@ -1,4 +1,4 @@
-"""What a rule claims of its examples, held against what real DeepSpeed did with them."""
+"""What a rule claims of its example configs, held against what real DeepSpeed did with them."""
 
 from __future__ import annotations
 

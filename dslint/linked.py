@@ -1,0 +1,75 @@
+"""The runs that the files at hand form, those that settings state among them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from dslint.documents.discover import has_config_name
+from dslint.documents.document import Document
+from dslint.inputs import FileTrouble, Reading, read
+from dslint.runs.linking import Pairing, pair, run_of
+from dslint.runs.run import Options, Run
+from dslint.runs.schema import load_schema
+
+if TYPE_CHECKING:
+    from dslint.settings.settings import Settings
+
+
+def find_runs(
+    paths: Sequence[str], options: Options, settings: Settings | None = None
+) -> tuple[list[Run], tuple[FileTrouble, ...]]:
+    """The runs that files and folders form, and the files that could not be read."""
+    reading = read(paths, settings.excludes if settings else None)
+    merged = settings.options(options) if settings else options
+    runs = []
+    for pairing in runs_in(reading, settings, options):
+        run = run_of(pairing, merged)
+        may_be_foreign = pairing.is_file_alone and pairing.path in reading.found
+        if not may_be_foreign or is_surely_a_config(run.config):
+            runs.append(run)
+    return runs, reading.troubles
+
+
+def runs_in(reading: Reading, settings: Settings | None, options: Options) -> list[Pairing]:
+    """The runs that the files form.
+
+    First those that settings state of one of the files, then whole ones by their scripts and commands, then the
+    configs that are left.
+    """
+    has_stated = settings is not None and bool(settings.runs)
+    if not reading.scripts and not reading.shells and not has_stated:
+        return pair(reading.configs, reading.accelerate)
+    from dslint.runs.files import Files
+    from dslint.runs.whole_runs import found_in, whole_runs
+
+    found = found_in(reading.configs, reading.accelerate, reading.scripts, reading.shells)
+    sources = [*reading.configs, *reading.scripts, *reading.shells, *(one.source for one in reading.accelerate)]
+    files = Files(sources)
+    stated: list[Pairing] = []
+    if settings is not None and has_stated:
+        from dslint.runs.stated_runs import stated_runs
+
+        at_hand = {os.path.realpath(source.path) for source in sources}
+        stated = stated_runs(settings, options, files, at_hand)
+    spoken_for = {os.path.realpath(source.path) for run in stated for source in run.sources}
+    whole = [run for run in whole_runs(found, files) if not _is_spoken_for(run, spoken_for)]
+    taken = {os.path.realpath(source.path) for run in (*stated, *whole) for source in run.sources}
+    configs = [config for config in reading.configs if os.path.realpath(config.path) not in taken]
+    accelerate = [one for one in reading.accelerate if os.path.realpath(one.source.path) not in taken]
+    return [*pair(configs, accelerate), *stated, *whole]
+
+
+def _is_spoken_for(run: Pairing, spoken_for: set[str]) -> bool:
+    """Whether all files of a run stand in runs that settings state."""
+    return all(os.path.realpath(source.path) in spoken_for for source in run.sources)
+
+
+def is_surely_a_config(document: Document) -> bool:
+    """Whether a file that nobody named is a DeepSpeed config: by its name and a key, or by two keys."""
+    value = document.value
+    if not isinstance(value, dict):
+        return document.problem is not None or bool(document.placeholders)
+    known = load_schema()["properties"]
+    return sum(name in known for name in value) >= (1 if has_config_name(document.source.path) else 2)

@@ -1,0 +1,59 @@
+"""Facts about how a script makes its Accelerators."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from dslint.runs.facts import Facts
+from dslint.runs.item import Item
+from dslint.runs.script.events import Call
+from dslint.runs.script.facts.accelerator import (
+    accelerators,
+    deeds_of,
+    is_started_with_deepspeed,
+    only_accelerator,
+    plugins_of,
+    takes_cpu,
+    trains_with_deepspeed,
+)
+from dslint.runs.script.items import item
+
+
+def kept_on_cpu(facts: Facts) -> tuple[Item, ...]:
+    """Accelerators that are told to stay on the CPU although DeepSpeed is asked for."""
+    deeds = deeds_of(facts)
+    return tuple(
+        item(deeds.script, call, {})
+        for call in accelerators(deeds)
+        if takes_cpu(call) is True and (plugins_of(call) or is_started_with_deepspeed(facts))
+    )
+
+
+def second_plugins(facts: Facts) -> tuple[Item, ...]:
+    """Accelerators that are given a plugin although an earlier one has DeepSpeed's already."""
+    deeds = deeds_of(facts)
+    calls = [call for call in accelerators(deeds) if call.spot.is_called]
+    if any(call.dotted == "_reset_state" for call in deeds.calls):
+        return ()
+    found = []
+    for earlier, later in pairwise(calls):
+        is_sure = not later.spot.guards and trains_with_deepspeed(facts, earlier.result)
+        if is_sure and plugins_of(later) and later.node is not earlier.node:
+            found.append(item(deeds.script, later, {}, ((earlier.node, "the first Accelerator"),)))
+    return tuple(found)
+
+
+def precisions(facts: Facts) -> tuple[Item, ...]:
+    """The mixed precision that the run's Accelerator takes: `asked` "fp16", "bf16", ... (one item or none)."""
+    from dslint.runs.accelerate_filling import mixed_precision
+
+    deeds = deeds_of(facts)
+    made = only_accelerator(deeds)
+    if made is None or not trains_with_deepspeed(facts, made.result) or _is_said_by_file(facts, made):
+        return ()
+    return (item(deeds.script, made, {"asked": mixed_precision(facts)}),)
+
+
+def _is_said_by_file(facts: Facts, made: Call) -> bool:
+    """An Accelerate file's mixed_precision beside a config file is refused for that alone."""
+    return made.argument(2, "mixed_precision") is None and facts.run.accelerate is not None

@@ -1,0 +1,207 @@
+"""Facts about what a script writes: weights by itself, optimizer states, 16-bit weights by the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dslint.runs.facts import Facts
+from dslint.runs.item import Item
+from dslint.runs.script.events import Call
+from dslint.runs.script.facts.partitioned import (
+    Spread,
+    asks,
+    gathered_at,
+    is_adapter,
+    largest,
+    may_be_gathered,
+    spread_models,
+)
+from dslint.runs.script.guards import one_rank_guard
+from dslint.runs.script.items import item
+from dslint.runs.script.reading import Deeds
+from dslint.runs.script.values import Table, Thing, Value
+
+WRITERS = {
+    "torch.save": (0, "obj"),
+    "safetensors.torch.save_file": (0, "tensors"),
+    "safetensors.torch.save_model": (0, "model"),
+    "deepspeed.comm.save": (0, "obj"),
+}
+"""Functions that write tensors, with the place and the name of what they write."""
+
+_WHOLE = frozenset(
+    [
+        "_zero3_consolidated_16bit_state_dict",
+        "get_state_dict",
+        "get_fp32_state_dict_from_zero_checkpoint",
+        "load_state_dict_from_zero_checkpoint",
+        "convert_zero_checkpoint_to_fp32_state_dict",
+        "safe_get_full_fp32_param",
+        "get_model_state_dict",
+        "get_full_model_state_dict",
+    ]
+)
+"""Calls that give, or write, whole weights."""
+
+_COLLECTS = frozenset(["state_dict", "cpu", "clone", "detach", "to", "copy_", "save_pretrained"])
+"""What one does with weights inside of GatheredParameters in order to save them."""
+
+_SAVES_16_BIT = ("save_16bit_model", "save_fp16_model")
+_PASSED_ON = frozenset(["items", "copy", "cpu", "detach", "clone", "to", "half", "float", "bfloat16"])
+_SAME_CONTENT = frozenset(
+    [
+        "dict",
+        "collections.OrderedDict",
+        "copy.deepcopy",
+        "deepspeed.checkpoint.utils.clone_tensors_for_torch_save",
+    ]
+)
+
+
+def written_partitions(facts: Facts) -> tuple[Item, ...]:
+    """Weights of a model that DeepSpeed trains, written outside of GatheredParameters."""
+    deeds = _deeds(facts)
+    if gathers_elsewhere(deeds):
+        return ()
+    spread = spread_models(deeds)
+    found = []
+    for call in deeds.calls:
+        model = _written_model(call, spread)
+        if model is None or may_be_gathered(call.spot) or asks(deeds, call.spot) or is_adapter(model):
+            continue
+        what = "model" if call.dotted.endswith("save_model") or _is_model(call) else "state_dict"
+        found.append(item(deeds.script, call, {"what": what, "largest": largest(model)}))
+    return tuple(found)
+
+
+def _is_model(call: Call) -> bool:
+    return isinstance(call.argument(0, "obj"), Thing) and call.argument(0, "obj").kind in ("model", "engine")
+
+
+def _written_model(call: Call, spread: Spread) -> Thing | None:
+    """The model whose weights a call surely writes as they are on this rank."""
+    writer = WRITERS.get(call.name)
+    if writer is None:
+        return None
+    value = call.argument(*writer)
+    whole = spread.owner(value, call.spot)
+    if whole is not None:
+        return whole if whole is value or whole.kind == "model" else None
+    for made in _contents(value):
+        if made.call is not None and made.call.dotted == "state_dict":
+            owner = spread.owner(made.call.receiver, made.call.spot)
+            if owner is not None and not may_be_gathered(made.call.spot) and not asks_by_call(made.call):
+                return owner
+    return None
+
+
+def asks_by_call(call: Call) -> bool:
+    """Whether a call stands in a function that may gather by itself."""
+    return any("gather" in name.lower() or "consolidat" in name.lower() for name in call.spot.functions)
+
+
+def _contents(value: Value, depth: int = 0) -> Iterator[Thing]:
+    """What is written along with a value: through dicts, comprehensions and copies only."""
+    if depth > 6:
+        return
+    if isinstance(value, Table):
+        for entry in value.entries.values():
+            yield from _contents(entry.value, depth + 1)
+    elif isinstance(value, (list, tuple)):
+        for part in value:
+            yield from _contents(part, depth + 1)
+    elif isinstance(value, Thing):
+        yield value
+        method = value.name.rpartition(".")[2]
+        passes = value.kind in ("comprehension", "item", "element") or value.name in _SAME_CONTENT
+        is_method = value.call is not None and value.call.receiver is not None and method in _PASSED_ON
+        if passes or is_method:
+            for part in value.inputs:
+                yield from _contents(part, depth + 1)
+
+
+def gathers_elsewhere(deeds: Deeds) -> bool:
+    """Whether the script also knows a way to whole weights, which may mend what it writes else."""
+    return any(_is_whole_save(call) for call in deeds.calls)
+
+
+def _is_whole_save(call: Call) -> bool:
+    last = call.dotted.rpartition(".")[2]
+    if last in _WHOLE or last in _SAVES_16_BIT:
+        return True
+    return bool(gathered_at(call.spot)) and (last in _COLLECTS or call.name in WRITERS)
+
+
+def partitioned_pretrained_saves(facts: Facts) -> tuple[Item, ...]:
+    """`save_pretrained` of a model that DeepSpeed or the Trainer trains, without a state dict."""
+    deeds = _deeds(facts)
+    if facts.framework not in ("raw", "trainer") or gathers_elsewhere(deeds):
+        return ()
+    spread = spread_models(deeds)
+    found = []
+    for call in deeds.calls:
+        if call.dotted != "save_pretrained" or not call.is_complete or call.has(2, "state_dict"):
+            continue
+        model = spread.owner(call.receiver, call.spot)
+        if model is None or is_adapter(model) or may_be_gathered(call.spot) or asks(deeds, call.spot):
+            continue
+        found.append(item(deeds.script, call, {"largest": largest(model)}))
+    return tuple(found)
+
+
+def dropped_16_bit_saves(facts: Facts) -> tuple[Item, ...]:
+    """save_16bit_model calls whose answer nobody looks at."""
+    deeds = _deeds(facts)
+    return tuple(
+        item(deeds.script, call, {})
+        for call in deeds.calls
+        if call.name in ("engine.save_16bit_model", "engine.save_fp16_model")
+        if call.is_dropped and not asks(deeds, call.spot)
+    )
+
+
+def one_rank_optimizer_states(facts: Facts) -> tuple[Item, ...]:
+    """States of DeepSpeed's optimizer that one rank alone writes."""
+    deeds = _deeds(facts)
+    since = _optimizers(deeds)
+    found = []
+    for call in deeds.calls:
+        writer = WRITERS.get(call.name)
+        if writer is None or one_rank_guard(call.spot) is None or asks(deeds, call.spot):
+            continue
+        made = (one.call for one in _contents(call.argument(*writer)) if one.call is not None)
+        if any(_is_state_of(one, since) for one in made):
+            found.append(item(deeds.script, call, {}))
+    return tuple(found)
+
+
+def _optimizers(deeds: Deeds) -> dict[int, int]:
+    """The optimizers that DeepSpeed works with, each with the step after which it does."""
+    since: dict[int, int] = {}
+    for call in deeds.calls:
+        if call.name == "deepspeed.initialize" and isinstance(call.result, tuple):
+            given = call.argument(2, "optimizer")
+            if isinstance(given, Thing):
+                since[id(given)] = call.spot.order
+            since[id(call.result[1])] = -1
+    return since
+
+
+def _is_state_of(call: Call, since: dict[int, int]) -> bool:
+    return call.dotted == "state_dict" and since.get(id(call.receiver), call.spot.order) < call.spot.order
+
+
+def saves_without_16_bit(facts: Facts) -> bool:
+    """Whether no call of the script needs stage3_gather_16bit_weights_on_model_save, or another rule speaks of it."""
+    if facts.run.script is None or not facts.run.script.is_complete:
+        return False
+    if facts.framework in ("raw", "pipeline", "lightning"):
+        return True
+    if facts.framework != "accelerate":
+        return False
+    return not any(call.dotted in ("get_state_dict", "save_model") for call in facts.run.script.calls)
+
+
+def _deeds(facts: Facts) -> Deeds:
+    assert facts.run.script is not None
+    return facts.run.script

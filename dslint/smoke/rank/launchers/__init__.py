@@ -1,0 +1,1 @@
+"""The real launchers, up to where they would start a process."""
