@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from dslint.runs.unknown import UNDECIDABLE, Unknown
+from dslint.runs.unknown import UNDECIDABLE, Unknown, either_reason
 
 Tree = list[Any]
 
@@ -157,7 +157,7 @@ def _all_or_any(
 def _apply(kind: str, name: str, values: list[Any]) -> Any:
     doubts = [value for value in values if isinstance(value, Unknown)]
     if doubts:
-        return Unknown(frozenset().union(*(doubt.needs for doubt in doubts)))
+        return either_reason(doubts)
     if kind == "list":
         return values
     function = FUNCTIONS[name] if kind == "call" else OPERATIONS[name]

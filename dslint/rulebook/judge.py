@@ -26,15 +26,15 @@ def judge(facts: Facts, rules: Iterable[Rule]) -> Judgement:
     for rule in rules:
         if not _holds_for(rule, facts.release):
             continue
-        doubt: Unknown | None = None
+        needs: set[str] = set()
         for item in _items(rule, facts):
             verdict = _verdict(rule, facts, item)
             if isinstance(verdict, Unknown):
-                doubt = verdict if doubt is None else doubt | verdict
+                needs |= verdict.needs
             elif verdict:
                 findings.append(_finding(rule, facts, item))
-        if doubt is not None and doubt.needs:
-            undecided.append(Undecided(rule.code, facts.main_source.path, tuple(sorted(doubt.needs))))
+        if needs:
+            undecided.append(Undecided(rule.code, facts.main_source.path, tuple(sorted(needs))))
     findings.sort(key=lambda finding: (finding.location.source.path, finding.location.span.start, finding.code))
     return Judgement(tuple(findings), tuple(undecided))
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import reduce
 
 
 @dataclass(frozen=True)
@@ -17,8 +19,13 @@ class Unknown:
     needs: frozenset[str] = frozenset()
 
     def __or__(self, other: Unknown) -> Unknown:
-        """Unknown for both reasons."""
-        return Unknown(self.needs | other.needs)
+        """Unknown for both reasons; where one of them can't be helped, naming the other would help nobody."""
+        return Unknown(self.needs | other.needs) if self.needs and other.needs else UNDECIDABLE
+
+
+def either_reason(doubts: Iterable[Unknown]) -> Unknown:
+    """Unknown for all of these reasons (at least one)."""
+    return reduce(lambda left, right: left | right, doubts)
 
 
 def needs(what: str) -> Unknown:
