@@ -19,7 +19,7 @@ from dslint.runs.accelerate import (
     section_of,
 )
 from dslint.runs.effective import span_of_entry
-from dslint.runs.facts import Fact
+from dslint.runs.facts import Fact, Facts
 from dslint.runs.item import Item
 from dslint.runs.near_names import advice, near_name
 from dslint.runs.unknown import Unknown
@@ -144,6 +144,16 @@ def clipping_of_zero(document: Document | None) -> tuple[Item, ...]:
     )
 
 
+def _clippings_of_zero(facts: Facts) -> tuple[Item, ...]:
+    """The same, in the file and in the arguments that a script gives its plugin."""
+    in_file = clipping_of_zero(facts.run.accelerate)
+    if facts.run.script is None:
+        return in_file
+    from dslint.runs.script.facts.accelerate_making import clippings_of_zero
+
+    return (*in_file, *clippings_of_zero(facts))
+
+
 FACTS: Mapping[str, Fact] = {
     "accelerate.unknown_keys": Fact(
         "inline keys that Accelerate doesn't read",
@@ -177,7 +187,7 @@ FACTS: Mapping[str, Fact] = {
     ),
     "accelerate.clipping_of_zero": Fact(
         "an inline gradient_clipping of 0, which Accelerate drops (one item or none)",
-        lambda facts: clipping_of_zero(facts.run.accelerate),
+        _clippings_of_zero,
         frozenset({"key"}),
     ),
     "accelerate.useless_init_flag": Fact(

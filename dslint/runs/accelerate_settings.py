@@ -25,7 +25,7 @@ class Setting:
     """A setting that the launcher hands on.
 
     Attributes:
-        value: its value; Unknown where it can't be told.
+        value: its value; Unknown where it can't be told, or where the environment may change it.
         source: the file it stands in.
         span: where it stands there: the option with its value, or the value in the Accelerate file.
     """
@@ -43,11 +43,13 @@ def launched_setting(launch: Launch | None, started_by: Document | None, name: s
         started_by: the Accelerate file that it is given.
         name: the setting, as the option and the key in the file are called.
     """
-    option = launch.options.get(name) if launch is not None and launch.launcher == "accelerate" else None
-    if launch is not None and option is not None:
-        return Setting(_plain(option.value), launch.source, option.span)
     if launch is not None and launch.launcher != "accelerate":
         return None
+    option = None if launch is None else launch.options.get(name)
+    if launch is not None and option is not None:
+        return Setting(UNDECIDABLE if option.overridable else _plain(option.value), launch.source, option.span)
+    if launch is not None and launch.options_incomplete:
+        return Setting(UNDECIDABLE, launch.source, launch.span)
     if started_by is None or started_by.value.get("distributed_type") != "DEEPSPEED":
         return None
     section = accelerate.section_of(started_by)

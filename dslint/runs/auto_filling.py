@@ -111,4 +111,4 @@ BATCH_SIZES = frozenset({("train_micro_batch_size_per_gpu",), ("train_batch_size
 """Keys that are not compared where the Trainer looks for a batch size by itself (auto_find_batch_size)."""
 
 FILLED_LATE = frozenset({("scheduler", "params", "total_num_steps"), ("scheduler", "params", "warmup_num_steps")})
-"""Keys that are filled when the training begins (trainer_config_finalize); the others, as the arguments are made."""
+"""Keys that are filled when the training begins (trainer_config_finalize); the others, with the arguments."""

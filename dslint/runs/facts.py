@@ -122,7 +122,7 @@ class Facts:
             return self.run.options.loader
         if self.run.accelerate is not None or self.framework in ("trainer", "accelerate"):
             return "hf"
-        if self.framework in ("raw", "pipeline"):
+        if self.framework in ("raw", "pipeline", "lightning"):
             return "deepspeed"
         if has_auto_to_fill(self.document, self.keys):
             return "hf"

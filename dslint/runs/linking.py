@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -32,6 +32,7 @@ class Pairing:
         launch: the command that starts it, where there is one.
         stated: what `[[tool.dslint.runs]]` says of the run beside its files.
         missing: the path of a config that script or command name and that isn't there.
+        named: further files that the launch command names, by the option's name.
     """
 
     config: Source | Document | None
@@ -40,6 +41,7 @@ class Pairing:
     launch: Launch | None = None
     stated: Options | None = None
     missing: str | None = None
+    named: Mapping[str, Source] = field(default_factory=dict)
 
     @property
     def source(self) -> Source:
@@ -115,7 +117,16 @@ def run_of(pairing: Pairing, options: Options) -> Run:
     else:
         config = stand_in(pairing.source)
     version = version_for(pairing.path, options)
-    return Run(config, pairing.accelerate, options, version, pairing.script, pairing.launch)
+    return Run(
+        config,
+        pairing.accelerate,
+        options,
+        version,
+        pairing.script,
+        pairing.launch,
+        pairing.named,
+        pairing.missing,
+    )
 
 
 def version_for(path: str, options: Options) -> KnownVersion | None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dslint.documents.document import Document
+from dslint.documents.source import Source
 
 if TYPE_CHECKING:
     from dslint.runs.gpus import Gpu
@@ -49,6 +50,8 @@ class Run:
         version: the DeepSpeed release that the files or the environment name; None where none does.
         script: what the training script does, where there is one.
         launch: the command that starts it, where there is one.
+        named: the hostfile that the command names, by the option's name ("hostfile"), where it is there.
+        missing: the path of a config that script or command name and that isn't there.
     """
 
     config: Document
@@ -57,3 +60,5 @@ class Run:
     version: KnownVersion | None
     script: Deeds | None = None
     launch: Launch | None = None
+    named: Mapping[str, Source] = field(default_factory=dict)
+    missing: str | None = None

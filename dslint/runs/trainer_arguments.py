@@ -94,7 +94,7 @@ class TrainerArguments:
         self._run = run
 
     def value(self, name: str) -> Any:
-        """The value of an argument as the object is made: as given, else its default; Unknown if neither is told."""
+        """The value of an argument as the object is made: as given, or its default; Unknown if neither is told."""
         if self._sets_itself(name) or (self.thing.call is None and name in self.changed):
             return UNDECIDABLE  # what constructor or command said is overwritten
         found = self.stated(name)
@@ -154,7 +154,7 @@ class TrainerArguments:
         launch = self._run.launch
         words = [] if launch is None else list(launch.arguments)
         for index, word in enumerate(words):
-            text = word.text if isinstance(word.text, str) else ""
+            text = word.text if isinstance(word.text, str) else word.prefix
             option, has_value, _ = text.partition("=")
             if not option.startswith("--") or option[2:].replace("-", "_") != name:
                 continue

@@ -40,6 +40,10 @@ CONFIG_OPTIONS = ("deepspeed_config", "deepspeed", "ds_config", "deepspeed_confi
 """Script arguments that name the DeepSpeed config, by custom."""
 
 
+HOSTFILES = {"deepspeed": "hostfile", "accelerate": "deepspeed_hostfile"}
+"""By launcher, the option that names a hostfile."""
+
+
 @dataclass(frozen=True)
 class Found:
     """The files from which runs are made.
@@ -111,7 +115,8 @@ def pairings_of(
 def launches_in(source: Source) -> tuple[tuple[Launch, ...], tuple[tuple[str, Source], ...]]:
     """The launch commands of a shell script, and the configs that it writes itself."""
     from dslint.documents.shell_reader import read_shell
-    from dslint.runs.launch.reading import embedded_files, launches
+    from dslint.runs.launch.embedded import embedded_files
+    from dslint.runs.launch.reading import launches
 
     document = read_shell(source)
     return launches(document), embedded_files(document)
@@ -131,6 +136,19 @@ class _Linker:
 
     def runs_of_launch(self, launch: Launch) -> Iterator[Pairing]:
         """The runs that one command starts."""
+        named = self._named_files(launch)
+        for run in self._runs_of_launch(launch):
+            yield replace(run, named=named) if run.launch is not None else run
+
+    def _named_files(self, launch: Launch) -> dict[str, Source]:
+        """The hostfile that a command names, where it is there."""
+        option = launch.options.get(HOSTFILES.get(launch.launcher, ""))
+        if option is None or not isinstance(option.value, str):
+            return {}
+        source = self.files.find(option.value, self._folders(launch, None))
+        return {} if source is None else {"hostfile": source}
+
+    def _runs_of_launch(self, launch: Launch) -> Iterator[Pairing]:
         started_by = self._accelerate_file(launch)
         source = self._script(launch)
         if source is not None and (concerns_deepspeed(source) or _uses_deepspeed(launch, started_by)):

@@ -25,7 +25,9 @@ from dslint.runs.script.values import (
     is_known,
 )
 
-WATCHED = frozenset(["grad", "data", "shape"])
+WATCHED = frozenset(
+    ["grad", "data", "shape", "train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps"]
+)
 """Attributes whose reading is a step of its own."""
 
 _LONGEST = 10_000

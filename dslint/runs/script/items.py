@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from dslint.documents.python_reader import Script
@@ -34,6 +35,19 @@ def item(
         tuple((there, text) for other, there, text in places if other is source),
         (*(place for place in places if place[0] is not source), *elsewhere),
     )
+
+
+def item_at(
+    script: Script,
+    event: Call | Store | Read | Jump,
+    node: ast.AST,
+    fields: Mapping[str, Any],
+    related: tuple[tuple[ast.AST, str], ...] = (),
+) -> Item:
+    """An item at another node than the step's own: at one of its arguments."""
+    found = item(script, event, fields, related)
+    source, span = script.place(node)
+    return replace(found, source=source, span=span, related=found.related if source is found.source else ())
 
 
 def spot_fields(script: Script, spot: Spot) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dslint.runs.facts import Fact
-from dslint.runs.late import script_fact, script_items
+from dslint.runs.late import launch_items, script_fact, script_items
 
 FACTS: Mapping[str, Fact] = {
     "accelerator.accumulation": script_fact(
@@ -91,9 +91,44 @@ FACTS: Mapping[str, Fact] = {
     "accelerator.second_plugins": script_items(
         "an Accelerator with a plugin after another that trains with DeepSpeed", "accelerate_making:second_plugins"
     ),
+    "accelerate.idle_options": launch_items(
+        "options of `accelerate launch` about DeepSpeed without --use_deepspeed: `option` is the first one",
+        "accelerate_options:idle_options",
+        "option",
+    ),
     "accelerator.precisions": script_items(
         'the Accelerator\'s mixed precision: `asked` is "fp16", "bf16", "fp8" or "no" (one item or none)',
         "accelerate_making:precisions",
         "asked",
+    ),
+    "lightning.is_used": Fact(
+        "whether the script trains with Lightning, which adds the batch sizes that the config leaves out",
+        lambda facts: facts.framework == "lightning",
+    ),
+    "lightning.trainers": script_items(
+        "Trainers with Lightning's DeepSpeed strategy: whether it `takes_config`, and the arguments `clip` "
+        "(gradient_clip_val), `algorithm` and `precision`, None where they are not given",
+        "lightning:trainers",
+        "takes_config",
+        "clip",
+        "algorithm",
+        "precision",
+    ),
+    "lightning.clip_values": script_items(
+        "gradient_clip_val beside a strategy with a config: `asked` is the limit", "lightning:clip_values", "asked"
+    ),
+    "lightning.fits": script_items(
+        "trainer.fit with a module of the script: `offload` of the optimizer, `optimizers` by name, `is_torch` "
+        "whether all are PyTorch's, `returned` and `schedulers` their numbers, hooks of its own",
+        "lightning:fits",
+        "offload",
+        "takes_config",
+        "optimizers",
+        "is_torch",
+        "returned",
+        "schedulers",
+        "has_optimizers",
+        "has_backward",
+        "has_clipping",
     ),
 }

@@ -15,10 +15,4 @@ FACTS: Mapping[str, Fact] = {
     "script.syntax_problems": script_items(
         "why the script can't be parsed (one item or none)", "form:syntax_problems", "message"
     ),
-    "script.one_rank_collectives": script_items(
-        "calls that all ranks have to make, where only one rank comes: `api` is `engine.save_checkpoint`",
-        "collectives:one_rank_collectives",
-        "api",
-        "only_stage_3",
-    ),
 }

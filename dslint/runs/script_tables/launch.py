@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dslint.runs.facts import Fact
-from dslint.runs.late import script_items
+from dslint.runs.late import launch_fact, launch_items, script_items
 
 FACTS: Mapping[str, Fact] = {
     "script.pipelines": script_items(
@@ -71,4 +71,148 @@ FACTS: Mapping[str, Fact] = {
     "script.evaluation_left_on": script_items(
         "calls of engine.eval() in a training loop in which nothing calls train()", "eval_mode:left_on"
     ),
+    "launch.launcher": launch_fact(
+        'what starts the script: "deepspeed", "torchrun", "torch.distributed.launch", "accelerate", "srun", "mpirun" '
+        'or "python"',
+        "facts:launcher",
+    ),
+    "launch.gpus": launch_fact("ranks that the command starts on each node", "facts:gpus"),
+    "launch.nodes": launch_fact("nodes that the command runs on", "facts:nodes"),
+    "launch.unknown_options": launch_items(
+        "options before the script that the launcher doesn't have; `advice` is the end of a sentence",
+        "refusals:unknown_options",
+        "option",
+        "command",
+        "advice",
+    ),
+    "launch.bad_values": launch_items(
+        "values of the launcher's options that its parser refuses, and what it wants",
+        "refusals:bad_values",
+        "option",
+        "value",
+        "wants",
+        "command",
+    ),
+    "launch.conflicts": launch_items(
+        '`kind` of options that exclude one another: "counts", "filters", "module", "node rank", "accelerate"',
+        "refusals:conflicts",
+        "kind",
+        "one",
+        "other",
+    ),
+    "launch.unknown_backends": launch_items(
+        "a --launcher that DeepSpeed doesn't have, for several nodes", "refusals:unknown_backends", "name"
+    ),
+    "launch.filter_problems": launch_items(
+        'why --include or --exclude is refused: `kind` "syntax", or "missing" for a host or slot that isn\'t there',
+        "hosts:filter_problems",
+        "option",
+        "value",
+        "kind",
+        "why",
+    ),
+    "launch.needs_hostfile": launch_items(
+        "what needs a hostfile, where none is named", "hosts:needs_hostfile", "wants"
+    ),
+    "launch.hostfile_problems": launch_items(
+        'why the hostfile is refused: `kind` "bad entry", "twice" or "empty"',
+        "hosts:hostfile_problems",
+        "kind",
+        "line",
+    ),
+    "launch.missing_hostfile": launch_items("a hostfile that isn't there", "hosts:missing_hostfile", "path"),
+    "launch.slurm_filters": launch_items(
+        "slots that the slurm backend can't ask for", "hosts:slurm_filters", "why"
+    ),
+    "launch.ignored_variable": launch_items(
+        "CUDA_VISIBLE_DEVICES beside an option for which DeepSpeed's launcher drops it",
+        "devices:ignored_variable",
+        "devices",
+        "option",
+    ),
+    "launch.too_many_ranks": launch_items(
+        'more ranks a node than GPUs; `kind` says where these stand: "gpus", "visible", "slurm", "hostfile"',
+        "devices:too_many_ranks",
+        "kind",
+        "ranks",
+        "gpus",
+    ),
+    "launch.refused_local_rank": launch_items(
+        "parsers that refuse the local rank which the launcher adds: `flag`, `launcher`, `is_dataclass`, "
+        "`knows_other` whether they know the other spelling",
+        "local_rank:refused",
+        "flag",
+        "launcher",
+        "is_dataclass",
+        "knows_other",
+        "text",
+    ),
+    "launch.local_rank_mismatches": launch_items(
+        "deepspeed.initialize with args whose local_rank is the same on all ranks",
+        "local_rank:mismatches",
+        "rank",
+        "launcher",
+        "text",
+    ),
+    "launch.shared_devices": launch_items(
+        "a device chosen by args.local_rank, which is the same on all ranks",
+        "local_rank:shared_devices",
+        "rank",
+        "launcher",
+        "text",
+    ),
+    "launch.refused_words": launch_items(
+        "words that the script's parser refuses: its `message`, and what to do (`hint`)",
+        "script_words:refused_words",
+        "message",
+        "is_dataclass",
+        "hint",
+    ),
+    "launch.options_behind": launch_items(
+        "options of the launcher behind the script, which doesn't read them either",
+        "script_words:launcher_options_behind",
+        "option",
+        "command",
+        "script",
+    ),
+    "launch.trainer_words": launch_items(
+        '`kind` "switch": --deepspeed without a file; "unknown": --deepspeed_config, for TrainingArguments',
+        "script_words:trainer_words",
+        "kind",
+        "word",
+    ),
+    "launch.without_meeting_place": launch_items(
+        'torchrun on several nodes without an "address" or a "rank" (`kind`)',
+        "processes:without_meeting_place",
+        "kind",
+        "nodes",
+    ),
+    "launch.accelerate_without_address": launch_items(
+        "Accelerate on several machines without main_process_ip",
+        "processes:accelerate_without_address",
+        "machines",
+    ),
+    "launch.uneven_processes": launch_items(
+        "Accelerate's processes that its machines can't share evenly",
+        "processes:uneven_processes",
+        "processes",
+        "machines",
+        "per_machine",
+        "started",
+    ),
+    "launch.multiplied": launch_items(
+        "a launcher that `outer` (srun, mpirun) starts more often than it knows of",
+        "processes:multiplied",
+        "outer",
+        "tasks",
+        "expected",
+        "launcher",
+    ),
+    "launch.idle_nodes": launch_items(
+        "nodes that #SBATCH lines reserve for a command that runs on one", "processes:idle_nodes", "reserved"
+    ),
+    "launch.plain_python": launch_items(
+        "a script with an engine that no launcher starts", "processes:plain_python"
+    ),
+    "launch.missing_config": launch_items("a config that isn't there", "config_file:missing_config", "path"),
 }

@@ -5,5 +5,174 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dslint.runs.facts import Fact
+from dslint.runs.late import script_items
 
-FACTS: Mapping[str, Fact] = {}
+FACTS: Mapping[str, Fact] = {
+    # backward passes
+    "script.direct_backwards": script_items(
+        "`loss.backward()` on a loss from the engine: the `forward` pass, and whether engine.scale scaled it",
+        "backward:direct_backwards",
+        "is_scaled",
+        "forward",
+    ),
+    "script.module_backwards": script_items(
+        "`loss.backward()` on a loss from the bare model, beside engine.step: the `forward` pass",
+        "backward:module_backwards",
+        "is_scaled",
+        "forward",
+    ),
+    "script.divided_losses": script_items(
+        "engine.backward on a loss divided by hand: the `divisor` and what it is called (`by`)",
+        "backward:divided_losses",
+        "divisor",
+        "by",
+    ),
+    "script.unreduced_losses": script_items(
+        "engine.backward on the whole output of a Transformers `model`", "backward:unreduced_losses", "model"
+    ),
+    "script.repeated_backwards": script_items(
+        "the second engine.backward before one engine.step; whether the first `retains_graph`",
+        "backward:repeated_backwards",
+        "retains_graph",
+    ),
+    "script.scaled_values": script_items(
+        "`.item()` on the value that engine.backward returns", "backward:scaled_values"
+    ),
+    # steps
+    "script.client_steps": script_items(
+        "`.step()` on the optimizer given to initialize, where nothing steps the engine",
+        "steps:client_steps",
+        "has_scheduler",
+    ),
+    "script.returned_steps": script_items(
+        "`.step()` on the optimizer that initialize returned, where nothing steps the engine",
+        "steps:returned_steps",
+        "has_scheduler",
+    ),
+    "script.unstepped_backwards": script_items(
+        "engine.backward in a loop of a script that takes no step at all", "steps:unstepped_backwards"
+    ),
+    "script.gated_steps": script_items(
+        "engine.step under a `condition` that engine.backward is not under: in how many turns it holds once "
+        "(`every`), or whether it `asks_engine` for the accumulation boundary",
+        "steps:gated_steps",
+        "every",
+        "condition",
+        "asks_engine",
+    ),
+    "script.zeroed_gradients": script_items(
+        "zero_grad at each micro-batch: whether `of_engine` or of the returned optimizer, and whether it stands "
+        "`between` backward and step",
+        "steps:zeroed_gradients",
+        "of_engine",
+        "between",
+    ),
+    "script.no_sync_contexts": script_items(
+        "`with engine.no_sync()`; whether engine.step is inside (`has_step`)", "steps:no_sync_contexts", "has_step"
+    ),
+    "script.clipped_by_hand": script_items(
+        "torch's clipping on the engine's parameters: the `function` and its `limit`",
+        "clipping:clipped_by_hand",
+        "limit",
+        "function",
+    ),
+    # precision
+    "script.scaled_losses": script_items(
+        "engine.backward on a loss that a GradScaler scaled; whether that is `enabled`",
+        "precision:scaled_losses",
+        "enabled",
+    ),
+    "script.scaler_steps": script_items(
+        "GradScaler.step on the engine's optimizer; whether the scaler is `enabled`",
+        "precision:scaler_steps",
+        "enabled",
+    ),
+    "script.autocast_forwards": script_items(
+        "forward passes of the engine in torch's autocast; for which `device`, and whether `enabled`",
+        "precision:autocast_forwards",
+        "enabled",
+        "device",
+    ),
+    "script.cast_models": script_items(
+        "models cast `to` float16 or bfloat16 before initialize", "precision:cast_models", "to"
+    ),
+    # initialize
+    "script.wrong_unpackings": script_items(
+        "deepspeed.initialize unpacked into a number of `names` other than 4",
+        "initializing:wrong_unpackings",
+        "names",
+    ),
+    "script.methods_of_results": script_items(
+        "an engine's `method` called on the tuple that initialize gives (one item or none)",
+        "initializing:methods_of_results",
+        "method",
+    ),
+    "script.wrapped_models": script_items(
+        "models in a `wrapper` (DistributedDataParallel, ...) that are given to initialize",
+        "initializing:wrapped_models",
+        "wrapper",
+    ),
+    "script.client_optimizers": script_items(
+        "optimizers given to initialize: their `type`, whether ZeRO takes it as it is (`is_tested`), whether it "
+        "is one that offloading wants (`is_for_cpu`)",
+        "initializing:client_optimizers",
+        "type",
+        "is_tested",
+        "is_for_cpu",
+    ),
+    "script.optimizers_given": script_items(
+        "calls of initialize that surely get an optimizer", "initializing:optimizers_given"
+    ),
+    "script.bare_initializations": script_items(
+        "calls of initialize without an optimizer; whether the engine `trains`",
+        "initializing:bare_initializations",
+        "trains",
+    ),
+    "script.exhausted_parameters": script_items(
+        "generators given as model_parameters that were gone through before", "initializing:exhausted_parameters"
+    ),
+    # schedulers
+    "script.scheduler_steps": script_items(
+        "`.step()` on the engine's scheduler beside engine.step; whether the scheduler `is_given` by the script",
+        "schedulers:scheduler_steps",
+        "is_given",
+    ),
+    "script.orphan_schedulers": script_items(
+        "schedulers given to initialize that belong to another optimizer; whether that is given (`has_optimizer`)",
+        "schedulers:orphan_schedulers",
+        "has_optimizer",
+    ),
+    "script.schedulers_on_returned": script_items(
+        "schedulers of torch (`type`) built on the optimizer that initialize returned",
+        "schedulers:schedulers_on_returned",
+        "type",
+    ),
+    # changes after initialize
+    "script.late_unfreezing": script_items(
+        "parameters that were frozen before initialize and are unfrozen after it", "late_changes:late_unfreezing"
+    ),
+    "script.late_writes": script_items(
+        "the only place after initialize that writes to parameters (one item or none)", "late_changes:late_writes"
+    ),
+    "script.late_loads": script_items(
+        "the only load_state_dict on the engine's model after initialize (one item or none)",
+        "late_changes:late_loads",
+    ),
+    # the engine's methods
+    "script.uses_of_mode_results": script_items(
+        "uses of what engine.train() or engine.eval() (`mode`) returns; whether it `is_called_itself`",
+        "engine_methods:uses_of_mode_results",
+        "mode",
+        "is_called_itself",
+    ),
+    "script.uncalled_accessors": script_items(
+        "engine.train_batch_size and its like (`name`) in arithmetic, not called",
+        "engine_methods:uncalled_accessors",
+        "name",
+    ),
+    "script.reserved_client_state": script_items(
+        "keys of client_state (`key`) that the engine keeps its own values under",
+        "engine_methods:reserved_client_state",
+        "key",
+    ),
+}

@@ -49,6 +49,19 @@ FACTS: Mapping[str, Fact] = {
         "trainer_calls:evaluations_without_training",
         "method",
     ),
+    "trainer.second_uses": script_items(
+        "trainings by a Trainer that already made its engine `after` (train, evaluate or predict)",
+        "trainer_calls:second_uses",
+        "after",
+    ),
+    "trainer.second_trainers": script_items(
+        "Trainers that are made from the TrainingArguments of an earlier one", "trainer_calls:second_trainers"
+    ),
+    "trainer.settings_beside_config": script_items(
+        "settings of an Accelerate file that it refuses where TrainingArguments name a config",
+        "trainer_values:settings_beside_config",
+        "name",
+    ),
     "trainer.on_one_rank": script_items(
         "calls of a Trainer that all ranks have to make, where only one rank comes",
         "trainer_calls:on_one_rank",

@@ -14,7 +14,11 @@ from dslint.rulebook.cases import run_of
 from dslint.rulebook.judge import judge
 from dslint.rulebook.loader import load_rules
 
-OWN = [one.rule for one in load_rules(Path(data_folder("rules"))) if one.rule.code[:4] in ("DS77", "DS78", "DS64")]
+OWN = [
+    one.rule
+    for one in load_rules(Path(data_folder("rules")))
+    if one.rule.code[:4] in ("DS77", "DS78", "DS64", "DS72")
+]
 
 HEAD = """
 import torch
@@ -197,6 +201,13 @@ def test_the_limit_of_the_accelerate_file_counts() -> None:
     yaml = YAML.replace("zero_stage: 2", "zero_stage: 2, gradient_clipping: 0.5")
     assert codes(script(PLAIN, MODEL, PREPARE, clipped("0.5")), accelerate=yaml) == []
     assert codes(script(PLAIN, MODEL, PREPARE, clipped("0.2")), accelerate=yaml) == ["DS771"]
+
+
+def test_a_plugin_cannot_switch_clipping_off() -> None:
+    zero = ZERO2.replace("zero_stage=2", "zero_stage=2, gradient_clipping=0.0")
+    assert codes(script(zero, MODEL, PREPARE, LOOP)) == ["DS723"]
+    config = {"train_micro_batch_size_per_gpu": 2, "gradient_clipping": 0.0, "zero_optimization": {"stage": 2}}
+    assert codes(script(FROM_FILE, MODEL, PREPARE, LOOP), config=config) == []
 
 
 def test_clipping_by_value_fails_under_deepspeed_only() -> None:
@@ -453,6 +464,7 @@ def test_the_config_decides_about_accumulation(written: Any, found: list[str]) -
     [
         FOUR.format("zero_stage=2"),
         FOUR.format(FILE).replace("=4", "=steps()"),
+        FOUR.format(FILE).replace("=4", "=1"),
         FOUR.format(FILE).replace("=4", "=int(os.environ.get('STEPS', 2))"),
         "accelerator = Accelerator(gradient_accumulation_steps=4)",
     ],

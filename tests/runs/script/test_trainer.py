@@ -309,13 +309,20 @@ class TestTrainers:
         "text",
         [
             "trainer.train()\nif anything():\n    trainer.train()\n",
-            "trainer.train()\ntrainer = Trainer(model=model, args=args)\ntrainer.train()\n",
+            f"trainer.train()\n{ARGS}trainer = Trainer(model=model, args=args)\ntrainer.train()\n",
             "trainer.train()\ntrainer.model_wrapped = trainer.model\ntrainer.train()\n",
             "trainer.train()\ntrainer.evaluate()\ntrainer.predict(dataset)\n",
         ],
     )
     def test_one_training_of_a_trainer_is_in_order(self, text: str) -> None:
         assert found(TRAINER + text) == []
+
+    def test_a_second_trainer_needs_arguments_of_its_own(self) -> None:
+        second = "Trainer(model=model, args=args)\n"
+        assert found(TRAINER + second) == ["DS758"]
+        assert found(TRAINER + "if anything():\n    " + second) == []
+        assert found(TRAINER + ARGS + second) == []
+        assert found((TRAINER + second).replace(', deepspeed="ds_config.json"', "")) == []
 
     def test_two_trainings_of_a_trainer_are_told(self) -> None:
         assert found(TRAINER + "trainer.train()\ntrainer.evaluate()\ntrainer.train()\n") == ["DS757"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from dslint.runs.accelerate_settings import launched_setting
 from dslint.runs.facts import Facts
 from dslint.runs.item import Item
 from dslint.runs.script.events import Call
@@ -33,7 +34,7 @@ def second_plugins(facts: Facts) -> tuple[Item, ...]:
     """Accelerators that are given a plugin although an earlier one has DeepSpeed's already."""
     deeds = deeds_of(facts)
     calls = [call for call in accelerators(deeds) if call.spot.is_called]
-    if any(call.dotted == "_reset_state" for call in deeds.calls):
+    if any(call.dotted.rpartition(".")[2] == "_reset_state" for call in deeds.calls):
         return ()
     found = []
     for earlier, later in pairwise(calls):
@@ -57,3 +58,22 @@ def precisions(facts: Facts) -> tuple[Item, ...]:
 def _is_said_by_file(facts: Facts, made: Call) -> bool:
     """An Accelerate file's mixed_precision beside a config file is refused for that alone."""
     return made.argument(2, "mixed_precision") is None and facts.run.accelerate is not None
+
+
+def clippings_of_zero(facts: Facts) -> tuple[Item, ...]:
+    """Plugins without a config of their own that are given a gradient_clipping of 0, which Accelerate drops."""
+    deeds = deeds_of(facts)
+    found = []
+    for made in accelerators(deeds):
+        for plugin in plugins_of(made):
+            call = plugin.call
+            if call is None or not call.is_complete or call.argument(0, "hf_ds_config") is not None:
+                continue
+            asked = call.argument(2, "gradient_clipping")
+            is_zero = isinstance(asked, (int, float)) and not isinstance(asked, bool) and asked == 0
+            if (
+                is_zero
+                and launched_setting(facts.run.launch, facts.run.accelerate, "deepspeed_config_file") is None
+            ):
+                found.append(item(deeds.script, call, {"key": "gradient_clipping"}))
+    return tuple(found)

@@ -11,6 +11,7 @@ from dslint.runs.facts import Facts
 from dslint.runs.item import Item
 from dslint.runs.script.events import Call
 from dslint.runs.script.facts.accelerator import (
+    Preparation,
     asks,
     calls_of_accelerator,
     changes_config,
@@ -35,10 +36,15 @@ OTHER_ACCUMULATION = frozenset(
 def plain_backwards(facts: Facts) -> tuple[Item, ...]:
     """`loss.backward()` on what a prepared model gave, in a script that never calls the Accelerator's backward."""
     deeds = deeds_of(facts)
-    if any(call.dotted == "backward" and _is_of_trainer(call.receiver) for call in deeds.calls):
+    found = [call for call in deeds.calls if call.dotted == "backward"]
+    if facts.framework != "accelerate" or any(_is_of_trainer(call.receiver) for call in found):
         return ()
-    found = [call for call in deeds.calls if call.dotted == "backward" and not asks(deeds, call.spot)]
-    return tuple(item(deeds.script, call, {}) for call in found if _trains_nothing(facts, call))
+    prepared = preparations(facts)
+    return tuple(
+        item(deeds.script, call, {})
+        for call in found
+        if not asks(deeds, call.spot) and _trains_nothing(deeds, prepared, call)
+    )
 
 
 def _is_of_trainer(receiver: Value) -> bool:
@@ -48,15 +54,13 @@ def _is_of_trainer(receiver: Value) -> bool:
     return receiver.kind in ("accelerator", "parameter", "engine") or "prepared_by" in receiver.attributes
 
 
-def _trains_nothing(facts: Facts, call: Call) -> bool:
+def _trains_nothing(deeds: Deeds, prepared: Sequence[Preparation], call: Call) -> bool:
     """Whether the model was prepared with its optimizer, and nobody steps its engine."""
-    models = prepared_models_called(facts, call.receiver)
-    together = [
-        one for one in preparations(facts) if any(_is_among(value, models) for value in one.call.positional)
-    ]
+    models = prepared_models_called(prepared, call.receiver)
+    together = [one for one in prepared if any(_is_among(value, models) for value in one.call.positional)]
     if not any(one.of("optimizer", "dummy_optimizer") for one in together):
         return False
-    return not any(one.dotted == "step" and _is_among(one.receiver, models) for one in deeds_of(facts).calls)
+    return not any(one.dotted == "step" and _is_among(one.receiver, models) for one in deeds.calls)
 
 
 def _is_among(value: Value, models: Sequence[Thing]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from dslint.runs.facts import Facts
@@ -241,22 +241,12 @@ def _is_of_config(value: Value) -> bool:
     )
 
 
-def prepared_model(facts: Facts, value: Value) -> Thing | None:
-    """The model that DeepSpeed trains, if this is one: prepared by an Accelerator, and known to be a module."""
-    if not isinstance(value, Thing):
-        return None
-    for one in preparations(facts):
-        if any(value is model for model in one.of("model")):
-            return value
-    return None
-
-
-def prepared_models_called(facts: Facts, value: Value) -> list[Thing]:
+def prepared_models_called(prepared: Sequence[Preparation], value: Value) -> list[Thing]:
     """The prepared models whose outputs a value was made from."""
-    prepared = {id(model) for one in preparations(facts) for model in one.of("model", "unknown")}
+    models = {id(model) for one in prepared for model in one.of("model", "unknown")}
     called = [
         thing.call.receiver
         for thing in origins(value)
         if thing.call is not None and thing.call.dotted in ("__call__", "forward")
     ]
-    return [model for model in called if isinstance(model, Thing) and id(model) in prepared]
+    return [model for model in called if isinstance(model, Thing) and id(model) in models]

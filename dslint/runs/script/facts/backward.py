@@ -156,7 +156,7 @@ def unreduced_losses(facts: Facts) -> tuple[Item, ...]:
 
 
 def _gives_an_output_object(model: Value) -> bool:
-    """Whether a model is one of Transformers' own with a head, whose forward pass gives a ModelOutput or a tuple."""
+    """Whether a model is one of Transformers' own with a head, which gives a ModelOutput or a tuple."""
     if not isinstance(model, Thing) or not model.name.startswith("transformers."):
         return False
     parts = model.name.split(".")
@@ -187,7 +187,7 @@ def repeated_backwards(facts: Facts) -> tuple[Item, ...]:
                 keeps = first.argument(1, "retain_graph")
                 fields = {"retains_graph": plain(keeps if first.is_complete else Thing("unread", "?"))}
                 found.append(item(deeds.script, second, fields, ((first.node, "the first backward pass"),)))
-    return tuple({id(one.span): one for one in found}.values())
+    return tuple({one.span: one for one in found}.values())
 
 
 def _belong_together(first: Call, second: Call, step: Call) -> bool:

@@ -21,10 +21,10 @@ _SAME_OBJECT = frozenset(
 _OF_A_RUN = frozenset(["index", "item", "output"])
 """Kinds of things that take many values in one run."""
 
-_SWITCHES = frozenset(
-    ["argument", "args", "environment", "parameter", "either", "exception", "case", "training_args"]
+_COUNTS = frozenset(
+    ["is_gradient_accumulation_boundary", "global_steps", "micro_steps", "global_samples", "counted"]
 )
-"""Kinds of things that stay what they are for a whole run, so that a test of them may always fail."""
+"""Names of things that do so too: what an engine counts, and counters of loops."""
 
 
 def deeds_of(facts: Facts) -> Deeds:
@@ -101,7 +101,7 @@ def _varies(test: Value) -> bool:
         return True
     if test.kind == "comparison" and None in test.inputs:
         return any(isinstance(part, Thing) and part.kind.startswith("engine") for part in test.inputs)
-    return any(thing.kind in _OF_A_RUN or thing.name == "counted" for thing in origins(test, 40))
+    return any(thing.kind in _OF_A_RUN or thing.name.rpartition(".")[2] in _COUNTS for thing in origins(test, 40))
 
 
 def comes_after(later: Spot, earlier: Spot) -> bool:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from os.path import commonprefix
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import takewhile
 
 from dslint.runs.facts import Facts
 from dslint.runs.item import Item
@@ -73,6 +73,12 @@ def _may_end(deeds: Deeds, evaluation: Call, loop: Loop) -> bool:
     inside = [call for call in deeds.calls if _is_in(call.spot, loop)]
     if any(call.name in ("sys.exit", "exit", "quit", "os._exit") for call in inside):
         return True
-    depth = len(commonprefix([call.spot.functions for call in inside]))  # of the function that has the loop
+    depth = _shared_depth([call.spot.functions for call in inside])
     after = (jump for jump in deeds.jumps if _is_in(jump.spot, loop) and jump.spot.order > evaluation.spot.order)
     return any(jump.kind != "continue" and len(jump.spot.functions) <= depth for jump in after)
+
+
+def _shared_depth(stacks: Sequence[tuple[str, ...]]) -> int:
+    """Depth of the function that all of these are called from: the one that has the loop."""
+    levels = zip(*stacks, strict=False)
+    return len(list(takewhile(lambda names: len(set(names)) == 1, levels)))

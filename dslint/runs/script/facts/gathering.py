@@ -59,11 +59,20 @@ def loads_into_partitions(facts: Facts) -> tuple[Item, ...]:
         if call.dotted != "load_state_dict" or may_be_gathered(call.spot) or asks(deeds, call.spot):
             continue
         model = spread.owner(call.receiver, call.spot)
-        if model is None or model.kind == "engine" and model is call.receiver or is_adapter(model):
+        if model is None or is_adapter(model) or _is_of_engine(call.receiver):
             continue
         if _is_loaded(call.argument(0, "state_dict"), spread):
             found.append(item(deeds.script, call, {"largest": largest(model)}))
     return tuple(found)
+
+
+def _is_of_engine(value: Value) -> bool:
+    """Whether a value is an engine, or something that it has beside its module."""
+    if not isinstance(value, Thing):
+        return False
+    if value.kind == "attribute" and value.inputs:
+        return _is_of_engine(value.inputs[0])
+    return value.kind == "engine"
 
 
 def _is_loaded(value: Value, spread: Spread) -> bool:
@@ -83,8 +92,10 @@ def copies_of_partitions(facts: Facts) -> tuple[Item, ...]:
         if call.name != "copy.deepcopy" or may_be_gathered(call.spot) or asks(deeds, call.spot):
             continue
         value = call.argument(0, "x")
-        model = spread.owner(value, call.spot)
-        if model is None and isinstance(value, Thing) and value.call and value.call.dotted == "state_dict":
+        if not isinstance(value, Thing):
+            continue
+        model = spread.owner(value, call.spot) if value.kind in ("model", "either") else None
+        if value.call is not None and value.call.dotted == "state_dict":
             model = spread.owner(value.call.receiver, value.call.spot)
         if model is not None and not is_adapter(model):
             found.append(item(deeds.script, call, {"largest": largest(model)}))
@@ -149,7 +160,7 @@ def _changed(call: Call) -> Value:
 
 
 def lost_writes(facts: Facts) -> tuple[Item, ...]:
-    """Changes of a gathered parameter inside of GatheredParameters without modifier_rank, which are thrown away."""
+    """Changes of a parameter inside of GatheredParameters without modifier_rank, which are thrown away."""
     deeds = _deeds(facts)
     spread = spread_models(deeds)
     found = []
@@ -231,7 +242,7 @@ def _named(value: Value) -> Iterator[Thing]:
 
 def _holds(outer: Thing, inner: Thing, spread: Spread, spot: Spot) -> bool:
     """Whether `outer` is all parameters of a spread model, and `inner` one of them or all of them."""
-    if outer.call is None or outer.call.dotted != "parameters" or outer.call.positional:
+    if outer.call is None or outer.call.dotted != "parameters" or outer.call.positional or outer.call.keywords:
         return False
     whole = outer.call.receiver
     if spread.owner(whole, spot) is None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 from dslint.runs.facts import Facts
@@ -12,7 +11,7 @@ from dslint.runs.item import Item
 from dslint.runs.near_names import advice, near_name
 from dslint.runs.script.config_use import node_of
 from dslint.runs.script.events import Call
-from dslint.runs.script.items import item, plain, text_at
+from dslint.runs.script.items import item, item_at, plain, text_at
 from dslint.runs.script.reading import Deeds
 from dslint.runs.script.values import Entry, Named, Table, Thing, Value, is_known
 from dslint.runs.unknown import UNDECIDABLE, Unknown
@@ -93,7 +92,7 @@ def _conflicts(deeds: Deeds, call: Call) -> Iterator[Item]:
         place = node_of(call, None, key)
         nodes = ((entry.key_node, "the same in the config"),) if entry.key_node is not None else ()
         fields = {"key": key, "by_keyword": text_at(deeds.script, place), "in_config": _text(deeds, entry)}
-        yield replace(item(deeds.script, call, fields, nodes), span=deeds.script.span(place))
+        yield item_at(deeds.script, call, place, fields, nodes)
 
 
 def _text(deeds: Deeds, entry: Entry) -> str:
@@ -145,7 +144,7 @@ def _unknown_settings(deeds: Deeds, call: Call) -> Iterator[Item]:
     for key, place in places.items():
         if key not in SETTINGS and key != "model":
             fields = {"key": key, "advice": advice(near_name(key, SETTINGS))}
-            yield replace(item(deeds.script, call, fields), span=deeds.script.span(place))
+            yield item_at(deeds.script, call, place, fields)
 
 
 def setups(facts: Facts) -> tuple[Item, ...]:
@@ -167,9 +166,7 @@ def _setup(deeds: Deeds, call: Call) -> Item:
         "parts": call.unpacked or 0,
     }
     place = next((key for key in ("tensor_parallel", "tp", "mp_size") if key in settings), "")
-    return replace(
-        item(deeds.script, call, fields), span=deeds.script.span(call.node if not place else _at(call, place))
-    )
+    return item_at(deeds.script, call, _at(call, place) if place else call.node, fields)
 
 
 def _at(call: Call, key: str) -> ast.AST:
@@ -230,4 +227,4 @@ def generations(facts: Facts) -> tuple[Item, ...]:
 def _generation(deeds: Deeds, call: Call) -> Item:
     beams: int | Unknown | None = plain(call.keywords["num_beams"]) if "num_beams" in call.keywords else None
     place = node_of(call, None, "num_beams")
-    return replace(item(deeds.script, call, {"beams": beams}), span=deeds.script.span(place))
+    return item_at(deeds.script, call, place, {"beams": beams})

@@ -1,6 +1,6 @@
 """Models whose weights are spread over the ranks under ZeRO stage 3, and what belongs to them.
 
-Whether the stage is 3 is for the rules to ask; here it is only told which models would be spread, and from when on.
+Whether the stage is 3 is for the rules to ask; here it is told which models would be spread, and from when on.
 """
 
 from __future__ import annotations

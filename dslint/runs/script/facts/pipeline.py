@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 from dslint.runs.facts import Facts
@@ -13,7 +12,7 @@ from dslint.runs.script.config_use import node_of
 from dslint.runs.script.events import Call
 from dslint.runs.script.facts.gradients import off_context
 from dslint.runs.script.facts.process_group import is_surely_down
-from dslint.runs.script.items import item, plain, text_at
+from dslint.runs.script.items import item, item_at, plain, text_at
 from dslint.runs.script.reading import Deeds
 from dslint.runs.script.values import Class, Named, Thing, Value
 from dslint.runs.unknown import UNDECIDABLE, Unknown
@@ -54,7 +53,7 @@ def _pipeline(deeds: Deeds, call: Call) -> Item:
         "has_stages": UNDECIDABLE if has_neither and not call.is_complete else not has_neither,
     }
     node = node_of(call, 2, "topology") if needed is not None else node_of(call, 1, "num_stages")
-    return replace(item(deeds.script, call, fields), span=deeds.script.span(node))
+    return item_at(deeds.script, call, node, fields)
 
 
 def pipelines_too_early(facts: Facts) -> tuple[Item, ...]:
@@ -100,7 +99,7 @@ def _engine(deeds: Deeds, call: Call, is_alone: bool) -> Item:
     fields = {"is_alone": is_alone, "has_mpu": _is_unit(deeds, mpu)}
     node = node_of(call, 7, "mpu") if mpu is not None else call.node
     model = node_of(call, 1, "model")
-    return replace(item(deeds.script, call, fields, ((model, "a PipelineModule"),)), span=deeds.script.span(node))
+    return item_at(deeds.script, call, node, fields, ((model, "a PipelineModule"),))
 
 
 def _is_unit(deeds: Deeds, value: Value) -> bool | Unknown:
@@ -161,7 +160,7 @@ def _train_batch(deeds: Deeds, call: Call) -> Item:
         related = ((context.node, "gradients are off in here"),)
     is_about_data = fields["not_iterator"] is not None or restarted is not None
     place = node_of(call, 0, "data_iter") if is_about_data else call.node
-    return replace(item(deeds.script, call, fields, related), span=deeds.script.span(place))
+    return item_at(deeds.script, call, place, fields, related)
 
 
 def _no_iterator(data: Value) -> str | None:

@@ -69,13 +69,8 @@ def written_partitions(facts: Facts) -> tuple[Item, ...]:
         model = _written_model(call, spread)
         if model is None or may_be_gathered(call.spot) or asks(deeds, call.spot) or is_adapter(model):
             continue
-        what = "model" if call.dotted.endswith("save_model") or _is_model(call) else "state_dict"
-        found.append(item(deeds.script, call, {"what": what, "largest": largest(model)}))
+        found.append(item(deeds.script, call, {"largest": largest(model)}))
     return tuple(found)
-
-
-def _is_model(call: Call) -> bool:
-    return isinstance(call.argument(0, "obj"), Thing) and call.argument(0, "obj").kind in ("model", "engine")
 
 
 def _written_model(call: Call, spread: Spread) -> Thing | None:
@@ -84,9 +79,8 @@ def _written_model(call: Call, spread: Spread) -> Thing | None:
     if writer is None:
         return None
     value = call.argument(*writer)
-    whole = spread.owner(value, call.spot)
-    if whole is not None:
-        return whole if whole is value or whole.kind == "model" else None
+    if isinstance(value, Thing) and value.kind in ("model", "either"):
+        return spread.owner(value, call.spot)
     for made in _contents(value):
         if made.call is not None and made.call.dotted == "state_dict":
             owner = spread.owner(made.call.receiver, made.call.spot)
@@ -149,7 +143,7 @@ def partitioned_pretrained_saves(facts: Facts) -> tuple[Item, ...]:
     return tuple(found)
 
 
-def dropped_16_bit_saves(facts: Facts) -> tuple[Item, ...]:
+def dropped_weight_saves(facts: Facts) -> tuple[Item, ...]:
     """save_16bit_model calls whose answer nobody looks at."""
     deeds = _deeds(facts)
     return tuple(
@@ -192,7 +186,7 @@ def _is_state_of(call: Call, since: dict[int, int]) -> bool:
 
 
 def saves_without_16_bit(facts: Facts) -> bool:
-    """Whether no call of the script needs stage3_gather_16bit_weights_on_model_save, or another rule speaks of it."""
+    """Whether no call of the script needs the weights gathered on saving, or another rule speaks of it."""
     if facts.run.script is None or not facts.run.script.is_complete:
         return False
     if facts.framework in ("raw", "pipeline", "lightning"):

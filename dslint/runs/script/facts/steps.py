@@ -1,4 +1,4 @@
-"""How a raw loop takes its steps: past the engine, behind a condition, never; and what it does with gradients between."""
+"""How a raw loop takes its steps: past the engine, behind a condition, never; and its gradients in between."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def _is_beside(step: Call, backward: Call | None, guard: Guard) -> bool:
 
 
 def _every(guard: Guard, facts: Facts) -> Any:
-    """In how many turns a condition holds once; "boundary" where it asks the engine; None for another condition."""
+    """In how many turns a condition holds once; "boundary" where it asks the engine; None for any other."""
     test, holds = guard.test, guard.holds
     while isinstance(test, Thing) and test.kind == "not":
         test, holds = test.inputs[0], not holds

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+from itertools import pairwise
+
 from dslint.runs.facts import Facts
 from dslint.runs.item import Item
-from dslint.runs.script.events import Call
-from dslint.runs.script.facts.accelerator import asks, deeds_of
+from dslint.runs.script.events import Call, Guard
+from dslint.runs.script.facts.accelerator import ASKS, asks, deeds_of
 from dslint.runs.script.facts.trainer_objects import (
     is_taken_elsewhere,
     keyword_node,
@@ -14,8 +18,9 @@ from dslint.runs.script.facts.trainer_objects import (
     surely_comes_here,
     trainers,
 )
-from dslint.runs.script.guards import one_rank_guard
+from dslint.runs.script.guards import one_rank_guard, text_of
 from dslint.runs.script.items import item
+from dslint.runs.script.reading import Deeds
 from dslint.runs.script.values import Thing, Value
 
 _MADE = frozenset(["optimizer", "scheduler"])
@@ -63,13 +68,57 @@ def evaluations_without_training(facts: Facts) -> tuple[Item, ...]:
 _USES = frozenset(["train", "evaluate", "predict", "hyperparameter_search"])
 
 
+def second_uses(facts: Facts) -> tuple[Item, ...]:
+    """Trainings by a Trainer whose engine an earlier training, or an evaluation before any, has made."""
+    deeds = deeds_of(facts)
+    found = []
+    for made in trainers(facts):
+        trainer = made.result
+        if made.has(None, "model_init") or not made.is_complete or _may_be_reset(trainer, facts):
+            continue
+        uses = [call for call in deeds.calls if call.receiver is trainer and call.dotted in _USES]
+        sure = [call for call in uses if surely_comes_here(call.spot) and call.spot.loops == made.spot.loops]
+        if len(sure) < 2 or sure[0] is not uses[0]:
+            continue
+        second = next((call for call in sure[1:] if call.dotted == "train"), None)
+        if second is not None:
+            related = ((sure[0].node, "makes the engine"),)
+            found.append(item(deeds.script, second, {"after": sure[0].dotted}, related))
+    return tuple(found)
+
+
+def second_trainers(facts: Facts) -> tuple[Item, ...]:
+    """Trainers that are made from the TrainingArguments of an earlier one."""
+    deeds = deeds_of(facts)
+    arguments = facts.arguments
+    sharing = [
+        call
+        for call in trainers(facts)
+        if arguments is not None and call.argument(1, "args") is arguments.thing and surely_comes_here(call.spot)
+    ]
+    found = []
+    for first, second in pairwise(sharing):
+        if not overrides(first.result, "__init__") and not overrides(second.result, "__init__"):
+            found.append(item(deeds.script, second, {}, ((first.node, "has the same arguments"),)))
+    return tuple(found)
+
+
+def _may_be_reset(trainer: Thing, facts: Facts) -> bool:
+    """Whether something other than the Trainer's stock methods may give it a new model to wrap."""
+    own = ("__init__", "train", "evaluate", "predict", "_inner_training_loop", "_wrap_model", "evaluation_loop")
+    is_changed = any(store.target is trainer for store in deeds_of(facts).stores)
+    return is_changed or is_taken_elsewhere(trainer, facts) or overrides(trainer, *own)
+
+
 def on_one_rank(facts: Facts) -> tuple[Item, ...]:
     """Calls of a Trainer that all ranks have to make, where only one rank comes."""
     deeds = deeds_of(facts)
     found = []
     for call in deeds.calls:
         guard = one_rank_guard(call.spot)
-        if call.name not in WITH_ALL_RANKS or guard is None or asks(deeds, call.spot) or not call.spot.is_called:
+        if call.name not in WITH_ALL_RANKS or guard is None or not call.spot.is_called:
+            continue
+        if _asks_more(deeds, call, guard) or _has_counterpart(deeds, call, guard):
             continue
         if isinstance(call.receiver, Thing) and overrides(call.receiver, call.dotted):
             continue
@@ -77,6 +126,27 @@ def on_one_rank(facts: Facts) -> tuple[Item, ...]:
         fields = {"api": call.name, "only_stage_3": WITH_ALL_RANKS[call.name]}
         found.append(item(deeds.script, call, fields, ((place, "only one rank gets past this"),)))
     return tuple(found)
+
+
+def _asks_more(deeds: Deeds, call: Call, guard: Guard) -> bool:
+    """Whether the conditions around a call may ask for DeepSpeed, too: the names of ranks speak of a zero."""
+    test = getattr(guard.node, "test", guard.node)
+    words = _RANK_ZERO.sub("", text_of(guard, deeds.script.owner(test).source.text))
+    others = replace(call.spot, guards=tuple(one for one in call.spot.guards if one is not guard))
+    return ASKS.search(words) is not None or _PEERS.search(words) is not None or asks(deeds, others)
+
+
+def _has_counterpart(deeds: Deeds, call: Call, guard: Guard) -> bool:
+    """Whether the other ranks make the same call where the condition is false."""
+    return any(
+        other.name == call.name and one.node is guard.node and one.holds is not guard.holds
+        for other in deeds.calls
+        for one in other.spot.guards
+    )
+
+
+_PEERS = re.compile(r"world_?size|num_processes|n_gpu")
+_RANK_ZERO = re.compile(r"(process|rank|global|local|world)_?(is_)?zero")
 
 
 def resumes(facts: Facts) -> tuple[Item, ...]:
@@ -109,7 +179,7 @@ def own_backwards(facts: Facts) -> tuple[Item, ...]:
 
 
 def twice_divided(facts: Facts) -> tuple[Item, ...]:
-    """Losses that a Trainer's own training_step divides by the accumulation steps before the engine does so too."""
+    """Losses that a Trainer's own training_step divides by the accumulation steps, as the engine does too."""
     found = []
     for call in _in_training_steps(facts):
         if call.dotted != "backward" or not call.is_complete or "scale_wrt_gas" in call.keywords:

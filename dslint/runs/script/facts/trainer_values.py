@@ -6,7 +6,9 @@ import ast
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from dslint.runs.accelerate import IN_DEEPSPEED_TERMS, SECTION, config_file, section_of
 from dslint.runs.auto_filling import BATCH_SIZES, COMPARED, FILLED, FILLED_LATE, SOURCES
+from dslint.runs.effective import span_of_entry
 from dslint.runs.facts import Facts
 from dslint.runs.item import Item
 from dslint.runs.keys import NamePath
@@ -104,19 +106,23 @@ def _is_compared(facts: Facts, path: NamePath, written: Any) -> bool:
     if path in BATCH_SIZES and facts.value("arguments.auto_find_batch_size") is not False:
         return False
     if path[-1] == "enabled":
-        return isinstance(written, bool) and not _is_inline(facts)
+        return isinstance(written, bool) and not _is_said_by_launcher(facts, "mixed_precision")
     if path[-1] == "betas":
         return isinstance(written, list)
     if path == ("train_batch_size",) and _is_told_as_product(facts, written):
+        return False
+    if _is_said_by_launcher(facts, path[-1]):
         return False
     if path[-1] == "total_num_steps" and isinstance(written, (int, float)) and written < 1:
         return False
     return isinstance(written, (int, float, str))
 
 
-def _is_inline(facts: Facts) -> bool:
-    """Whether an Accelerate file holds the config: it says its precision in another way."""
-    return facts.run.accelerate is not None and facts.document.source is facts.run.accelerate.source
+def _is_said_by_launcher(facts: Facts, name: str) -> bool:
+    """Whether a flag of `accelerate launch` counts more than what the Accelerate file of the run says."""
+    launch = facts.run.launch
+    is_inline = facts.run.accelerate is not None and facts.document.source is facts.run.accelerate.source
+    return is_inline and launch is not None and name in launch.options
 
 
 def _is_told_as_product(facts: Facts, written: Any) -> bool:
@@ -194,6 +200,25 @@ def _makes(facts: Facts, section: str) -> bool:
     if not isinstance(kind, str):
         return False
     return kind.lower() in ADAM if section == "optimizer" else kind.startswith("Warmup")
+
+
+# --- two configs ---
+
+
+def settings_beside_config(facts: Facts) -> tuple[Item, ...]:
+    """Settings of an Accelerate file that it refuses where TrainingArguments name a config."""
+    document = facts.run.accelerate
+    if document is None or not gives_config(facts) or config_file(document) is not None:
+        return ()
+    if document.value.get("distributed_type") != "DEEPSPEED":
+        return ()
+    section = section_of(document)
+    paths: list[NamePath] = [(SECTION, name) for name in IN_DEEPSPEED_TERMS if section.get(name) is not None]
+    if document.value.get("mixed_precision") is not None:
+        paths.append(("mixed_precision",))
+    return tuple(
+        Item({"name": path[-1], **_NO_STEP}, document.source, span_of_entry(document, path)) for path in paths
+    )
 
 
 # --- changes that come too late ---

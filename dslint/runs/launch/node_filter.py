@@ -1,0 +1,90 @@
+"""`--include` and `--exclude` of DeepSpeed's launcher: `HOST[:SLOT,SLOT]@HOST` (deepspeed/launcher/runner.py)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+Slots = Mapping[str, tuple[int, ...]]
+"""Slots by host."""
+
+_RANGE = re.compile(r"\s*\d+\s*-\s*\d+\s*")
+_LARGEST = 65_536
+
+
+class FilterError(ValueError):
+    """A filter that the launcher refuses; the message says why."""
+
+
+def read_filter(text: str) -> Slots:
+    """The hosts that a filter names, with their slots in order; an empty tuple stands for all of a host.
+
+    Raises:
+        FilterError: where the launcher raises a ValueError.
+    """
+    chosen: dict[str, set[int]] = {}
+    for part in text.split("@"):
+        host, colon, slots = part.partition(":")
+        numbers = chosen.setdefault(host, set())
+        if colon:
+            numbers.update(_slots(slots))
+    return {host: tuple(sorted(numbers)) for host, numbers in chosen.items()}
+
+
+def _slots(text: str) -> list[int]:
+    numbers = []
+    for word in text.split(","):
+        try:
+            numbers.append(int(word))
+        except ValueError:
+            raise FilterError(_reason(word)) from None
+    return numbers
+
+
+def _reason(word: str) -> str:
+    if _RANGE.fullmatch(word):
+        return f"`{word}` is no slot, and ranges aren't known: list each slot"
+    if ":" in word or re.match(r"\s*[A-Za-z]", word):
+        return f"`{word}` is no slot: hosts are separated by `@`, slots by `,`"
+    return f"`{word}` is no slot" if word.strip() else "a slot is missing beside `:` or `,`"
+
+
+def selected(slots: Mapping[str, int], include: str, exclude: str) -> Slots:
+    """The slots that a run uses, in the hosts' order; hosts of which none is left are left out.
+
+    Args:
+        slots: how many each host has.
+        include: the value of --include, or empty.
+        exclude: the value of --exclude, or empty.
+
+    Raises:
+        FilterError: where the launcher raises a ValueError.
+    """
+    every = {host: tuple(range(min(count, _LARGEST))) for host, count in slots.items()}
+    if include and exclude:
+        raise FilterError("both are given")
+    if not include and not exclude:
+        return every
+    chosen = read_filter(include or exclude)
+    _check(chosen, every)
+    if include:
+        left = {host: chosen[host] or all_of for host, all_of in every.items() if host in chosen}
+    else:
+        left = {host: _without(all_of, chosen.get(host)) for host, all_of in every.items()}
+    return {host: numbers for host, numbers in left.items() if numbers}
+
+
+def _check(chosen: Slots, every: Slots) -> None:
+    for host, numbers in chosen.items():
+        if host not in every:
+            hint = "hosts are separated by `@`" if "," in host else f"there is {', '.join(list(every)[:4])}"
+            raise FilterError(f"there is no host `{host}` ({hint})")
+        missing = [number for number in numbers if number not in every[host]]
+        if missing:
+            raise FilterError(f"`{host}` has {len(every[host])} slots, and no slot {missing[0]}")
+
+
+def _without(slots: tuple[int, ...], dropped: tuple[int, ...] | None) -> tuple[int, ...]:
+    if dropped is None:
+        return slots
+    return tuple(slot for slot in slots if slot not in dropped) if dropped else ()

@@ -1,0 +1,106 @@
+"""Facts about which samples each rank gets."""
+
+from __future__ import annotations
+
+from dslint.runs.facts import Facts
+from dslint.runs.item import Item
+from dslint.runs.script.events import Call
+from dslint.runs.script.guards import is_rank
+from dslint.runs.script.items import item
+from dslint.runs.script.reading import Deeds
+from dslint.runs.script.values import Class, Thing, Value, origins
+
+_SEEDS = frozenset(["manual_seed", "manual_seed_all", "set_seed", "seed_everything", "set_random_seed"])
+_SHARDS = (
+    "shard",
+    "split_dataset_by_node",
+    "split_by_node",
+    "Subset",
+    "random_split",
+    "select",
+    "IterableDataset",
+)
+_KNOWN = ("torch.utils.data.", "torchvision.datasets.", "datasets.load_dataset")
+
+
+def undivided_loaders(facts: Facts) -> tuple[Item, ...]:
+    """DataLoaders that give every rank the same batches: `is_shuffled`, with the same seed everywhere."""
+    assert facts.run.script is not None
+    deeds = facts.run.script
+    if facts.framework != "raw" or not deeds.is_complete or _has_parts_apart(deeds):
+        return ()
+    used = _loaders_of_engines(deeds)
+    found = []
+    for call in deeds.calls:
+        made = call.result
+        if not isinstance(made, Thing) or made.kind != "loader" or made.call is not call or id(made) not in used:
+            continue
+        if not call.is_complete or any(call.has(*place) for place in _DIVIDES) or _may_be_divided(call):
+            continue
+        shuffled = call.argument(2, "shuffle")
+        if shuffled in (None, False) or (shuffled is True and _has_one_seed(deeds, call)):
+            found.append(item(deeds.script, call, {"is_shuffled": shuffled is True}))
+    return tuple(found)
+
+
+_DIVIDES = ((3, "sampler"), (4, "batch_sampler"), (12, "generator"), (11, "worker_init_fn"))
+
+
+def _loaders_of_engines(deeds: Deeds) -> set[int]:
+    """Loaders whose batches go straight into an engine that then goes backward."""
+    trained: set[int] = set()
+    for call in deeds.calls:
+        if call.name == "engine.backward":
+            trained |= {
+                id(thing) for value in call.positional for thing in origins(value) if thing.kind == "loader"
+            }
+    return trained
+
+
+def _has_parts_apart(deeds: Deeds) -> bool:
+    """Whether ranks may share a sample on purpose (model parallelism), or pick their own by rank."""
+    for call in deeds.calls:
+        if call.name == "deepspeed.initialize" and (call.has(6, "mpu") or call.has(14, "mesh_param")):
+            return True
+        if call.name in ("engine.__call__", "engine.forward") and _asks_for_rank(call):
+            return True
+    return False
+
+
+def _asks_for_rank(call: Call) -> bool:
+    values = (*call.positional, *call.keywords.values(), *(guard.test for guard in call.spot.guards))
+    return any(is_rank(thing) for value in values for thing in origins(value))
+
+
+def _may_be_divided(call: Call) -> bool:
+    """Whether the dataset itself may give each rank its own share."""
+    dataset = call.argument(0, "dataset")
+    made = list(origins(dataset))
+    if not isinstance(dataset, Thing) or any(map(is_rank, made)):
+        return True
+    if any(thing.name.rpartition(".")[2] in _SHARDS for thing in made):
+        return True
+    return not _is_known(dataset)
+
+
+def _is_known(dataset: Thing) -> bool:
+    """Whether it is known how a dataset counts its samples: by an index, the same on every rank."""
+    made_by = dataset.attributes.get("__class__")
+    if isinstance(made_by, Class):
+        return "__getitem__" in made_by.members and "Iterable" not in " ".join(made_by.bases)
+    return dataset.name.startswith(_KNOWN)
+
+
+def _has_one_seed(deeds: Deeds, loader: Call) -> bool:
+    """Whether all ranks draw the same order: one seed is set before, and none by rank."""
+    seeds = [call for call in deeds.calls if call.dotted.rpartition(".")[2] in _SEEDS]
+    if any(is_rank(thing) for call in seeds for value in call.positional for thing in origins(value)):
+        return False
+    return any(
+        _is_plain_seed(call) and not call.spot.guards for call in seeds if call.spot.order < loader.spot.order
+    )
+
+
+def _is_plain_seed(call: Call) -> bool:
+    value: Value = call.positional[0] if call.positional else None
+    return isinstance(value, int) or (isinstance(value, Thing) and value.kind == "argument")

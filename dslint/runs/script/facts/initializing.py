@@ -1,0 +1,207 @@
+"""What a script hands to deepspeed.initialize, and what it does with what comes back."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from dslint.runs.facts import Facts
+from dslint.runs.item import Item
+from dslint.runs.script.config_use import node_of
+from dslint.runs.script.events import Call
+from dslint.runs.script.facts.engine_use import (
+    INITIALIZE,
+    calls_on,
+    deeds_of,
+    each_once,
+    engine_of,
+    engines,
+    initialize_of,
+    is_absent,
+    module_of,
+)
+from dslint.runs.script.items import item
+from dslint.runs.script.values import Thing, Value
+
+# --- the four results ---
+
+RESULTS = 4
+"""Engine, optimizer, data loader, scheduler."""
+
+
+def wrong_unpackings(facts: Facts) -> tuple[Item, ...]:
+    """deepspeed.initialize unpacked into another number of names than it gives."""
+    deeds = deeds_of(facts)
+    made = [call for call in deeds.calls if call.name == INITIALIZE]
+    wrong = [call for call in each_once(made) if call.unpacked is not None and call.unpacked != RESULTS]
+    return tuple(item(deeds.script, call, {"names": call.unpacked}) for call in wrong)
+
+
+def methods_of_results(facts: Facts) -> tuple[Item, ...]:
+    """Methods of an engine called on the tuple that deepspeed.initialize gives."""
+    deeds = deeds_of(facts)
+    results = [call.result for call in deeds.calls if call.name == INITIALIZE]
+    found = [
+        item(deeds.script, call, {"method": call.dotted})
+        for call in each_once(deeds.calls)
+        if any(call.receiver is result for result in results) and call.dotted not in ("index", "count", "__len__")
+    ]
+    return tuple(found[:1])
+
+
+# --- the model ---
+
+
+def wrapped_models(facts: Facts) -> tuple[Item, ...]:
+    """Models in DistributedDataParallel, DataParallel or FSDP that are given to initialize."""
+    deeds = deeds_of(facts)
+    found = []
+    for engine in engines(facts):
+        model = module_of(engine.attributes["module"])
+        made = initialize_of(engine)
+        if isinstance(model, Thing) and model.kind == "parallel_model" and isinstance(model.call, Call):
+            name = model.name.rpartition(".")[2]
+            fields = {"wrapper": "FSDP" if name == "FullyShardedDataParallel" else name}
+            found.append(item(deeds.script, model.call, fields, ((made.node, "given to DeepSpeed here"),)))
+    return tuple({one.span: one for one in found}.values())
+
+
+# --- the optimizer ---
+
+TESTED = frozenset(
+    [
+        "torch.optim.Adam",
+        "torch.optim.AdamW",
+        "torch.optim.Adagrad",
+        "torch.optim.adam.Adam",
+        "torch.optim.adamw.AdamW",
+        "torch.optim.adagrad.Adagrad",
+        "apex.optimizers.FusedAdam",
+    ]
+)
+"""Optimizers that ZeRO takes as they are, beside DeepSpeed's own (deepspeed/runtime/zero/utils.py)."""
+
+_NOT_TESTED_OF_DEEPSPEED = frozenset(["FusedLamb"])
+_ON_CPU = ("DeepSpeedCPUAdam", "DeepSpeedCPULion")
+
+
+def client_optimizers(facts: Facts) -> tuple[Item, ...]:
+    """Optimizers of known classes that are given to initialize; the item stands at the argument's call."""
+    deeds = deeds_of(facts)
+    found = []
+    for engine in engines(facts):
+        made = initialize_of(engine)
+        optimizer = made.argument(2, "optimizer")
+        if not isinstance(optimizer, Thing) or not isinstance(optimizer.call, Call):
+            continue
+        call = optimizer.call
+        if call.result is not optimizer or optimizer.kind != "optimizer" or _is_unclear(optimizer):
+            continue
+        is_own_class = "__class__" in optimizer.attributes
+        name = optimizer.name if is_own_class else call.dotted
+        fields = {
+            "type": name.rpartition(".")[2],
+            "is_tested": False if is_own_class else _is_tested(name),
+            "is_for_cpu": call.dotted.rpartition(".")[2] in _ON_CPU,
+        }
+        given = (node_of(made, 2, "optimizer"), "given to DeepSpeed here")
+        found.append(item(deeds.script, call, fields, (given,)))
+    return tuple({one.span: one for one in found}.values())
+
+
+def _is_unclear(optimizer: Thing) -> bool:
+    """Whether a class is known by its last name only (apex and others may be patched or absent)."""
+    return (
+        not optimizer.name.startswith(
+            ("torch.optim.", "deepspeed.ops.", "bitsandbytes.optim.", "transformers.", "apex.optimizers.")
+        )
+        and "__class__" not in optimizer.attributes
+    )
+
+
+def _is_tested(name: str) -> bool:
+    if name.startswith("deepspeed.ops."):
+        return name.rpartition(".")[2] not in _NOT_TESTED_OF_DEEPSPEED
+    return name in TESTED
+
+
+def optimizers_given(facts: Facts) -> tuple[Item, ...]:
+    """Calls of initialize that are given an optimizer, of whatever class; the item stands at the argument."""
+    deeds = deeds_of(facts)
+    found = []
+    for engine in engines(facts):
+        made = initialize_of(engine)
+        if _is_surely_given(made.argument(2, "optimizer")):
+            node = node_of(made, 2, "optimizer")
+            one = item(deeds.script, made, {})
+            found.append(Item(one.fields, one.source, deeds.script.span(node), one.related))
+    return tuple({one.span: one for one in found}.values())
+
+
+def _is_surely_given(value: Value) -> bool:
+    return isinstance(value, Thing) and value.kind == "optimizer" and value.name != "either"
+
+
+def bare_initializations(facts: Facts) -> tuple[Item, ...]:
+    """Calls of initialize without an optimizer; `trains` whether the engine then runs a backward pass."""
+    deeds = deeds_of(facts)
+    found = []
+    for engine in engines(facts):
+        made = initialize_of(engine)
+        if made.is_complete and is_absent(made.argument(2, "optimizer")) and engine_of(made) is engine:
+            fields = {"trains": bool(calls_on(facts, engine, "backward"))}
+            found.append(item(deeds.script, made, fields))
+    return tuple({one.span: one for one in found}.values())
+
+
+# --- its parameters ---
+
+_CONSUMERS = frozenset(["sum", "list", "tuple", "set", "sorted", "dict", "any", "all", "max", "min"])
+_GENERATORS = frozenset(["parameters", "named_parameters", "filter", "map"])
+
+
+def exhausted_parameters(facts: Facts) -> tuple[Item, ...]:
+    """Generators of parameters that something has gone through before initialize gets them."""
+    deeds = deeds_of(facts)
+    found = []
+    for engine in engines(facts):
+        made = initialize_of(engine)
+        value = made.argument(3, "model_parameters")
+        if (
+            not isinstance(value, Thing)
+            or not _is_generator(value)
+            or not is_absent(made.argument(2, "optimizer"))
+        ):
+            continue
+        used = next(_uses_before(facts, value, made), None)
+        if used is not None and made.is_complete:
+            node = node_of(made, 3, "model_parameters")
+            one = item(deeds.script, made, {}, ((used, "gone through here"),))
+            fields = {**one.fields, "text": ast.unparse(node)}
+            found.append(Item(fields, one.source, deeds.script.whole_span(node), one.related))
+    return tuple({one.span: one for one in found}.values())
+
+
+def _is_generator(value: Thing) -> bool:
+    """Whether a value can be gone through only once."""
+    if value.kind == "comprehension":
+        return isinstance(value.node, ast.GeneratorExp)
+    is_method = value.name.rpartition(".")[2] in ("parameters", "named_parameters")
+    is_model = is_method and value.kind == "result" and bool(value.inputs)
+    return is_model or (value.name in ("filter", "map") and value.kind == "result")
+
+
+def _uses_before(facts: Facts, value: Thing, made: Call) -> Iterator[ast.AST]:
+    deeds = deeds_of(facts)
+    broken = {
+        id(loop.node) for jump in deeds.jumps if jump.kind in ("break", "return") for loop in jump.spot.loops
+    }
+    for call in deeds.calls:
+        if call.spot.order >= made.spot.order or call.spot.guards != made.spot.guards:
+            continue
+        is_taken = call.receiver is None and (call.dotted in _CONSUMERS or call.dotted.startswith("torch.optim."))
+        if is_taken and call.positional and call.positional[0] is value:
+            yield call.node
+        for loop in call.spot.loops:
+            if loop.over is value and id(loop.node) not in broken and loop not in made.spot.loops:
+                yield call.node

@@ -1,0 +1,87 @@
+"""Learning-rate schedulers beside an engine: stepped twice, or built on another optimizer."""
+
+from __future__ import annotations
+
+from dslint.runs.facts import Facts
+from dslint.runs.item import Item
+from dslint.runs.script.events import Call
+from dslint.runs.script.facts.engine_use import (
+    calls_on,
+    deeds_of,
+    each_once,
+    engines,
+    in_same_loop,
+    initialize_of,
+    is_absent,
+    is_reached,
+)
+from dslint.runs.script.items import item
+from dslint.runs.script.values import Function, Thing, Value
+
+
+def scheduler_steps(facts: Facts) -> tuple[Item, ...]:
+    """`.step()` on the engine's own scheduler in the loop in which engine.step steps it already."""
+    deeds = deeds_of(facts)
+    found = []
+    for engine in engines(facts):
+        given = initialize_of(engine).argument(6, "lr_scheduler")
+        steps = calls_on(facts, engine, "step")
+        for call in each_once(deeds.calls):
+            is_client = isinstance(given, Thing) and given.kind == "scheduler" and call.receiver is given
+            is_own = call.receiver is engine.attributes["lr_scheduler"]
+            if call.dotted != "step" or not (is_client or is_own):
+                continue
+            beside = next((one for one in steps if in_same_loop(one.spot, call.spot)), None)
+            if beside is not None and is_reached(call.spot, beside.spot):
+                fields = {"is_given": not is_absent(given)}
+                found.append(item(deeds.script, call, fields, ((beside.node, "steps the scheduler too"),)))
+    return tuple(found)
+
+
+def orphan_schedulers(facts: Facts) -> tuple[Item, ...]:
+    """Schedulers given to initialize that set the learning rate of an optimizer that it is not given."""
+    deeds = deeds_of(facts)
+    found = []
+    for engine in engines(facts):
+        made = initialize_of(engine)
+        scheduler = made.argument(6, "lr_scheduler")
+        if (
+            not isinstance(scheduler, Thing)
+            or scheduler.kind != "scheduler"
+            or not isinstance(scheduler.call, Call)
+        ):
+            continue
+        own = _optimizer_of(scheduler.call)
+        used = made.argument(2, "optimizer")
+        if own is not None and made.is_complete and _is_another(used, own):
+            related = ((made.node, "trains with another optimizer"),)
+            found.append(item(deeds.script, scheduler.call, {"has_optimizer": not is_absent(used)}, related))
+    return tuple({one.span: one for one in found}.values())
+
+
+def _optimizer_of(call: Call) -> Thing | None:
+    """The one optimizer that a scheduler was built on."""
+    values = [*call.positional, *call.keywords.values()]
+    found = [value for value in values if isinstance(value, Thing) and value.kind == "optimizer"]
+    return found[0] if len(found) == 1 and isinstance(found[0].call, Call) else None
+
+
+def _is_another(used: Value, own: Thing) -> bool:
+    if is_absent(used) or isinstance(used, Function):
+        return True
+    is_made = isinstance(used, Thing) and used.kind == "optimizer" and isinstance(used.call, Call)
+    return is_made and used is not own
+
+
+def schedulers_on_returned(facts: Facts) -> tuple[Item, ...]:
+    """Schedulers of torch that are built on the optimizer which initialize returned."""
+    deeds = deeds_of(facts)
+    found = []
+    for engine in engines(facts):
+        for call in each_once(deeds.calls):
+            is_scheduler = call.receiver is None and call.dotted.startswith("torch.optim.lr_scheduler.")
+            first = call.argument(0, "optimizer")
+            is_returned = first is engine.attributes["optimizer"]
+            if is_scheduler and is_returned and is_reached(call.spot, initialize_of(engine).spot):
+                found.append(item(deeds.script, call, {"type": call.dotted.rpartition(".")[2]}))
+    return tuple(found)
