@@ -97,7 +97,7 @@ def cases() -> list[Case]:
         Case("`explain DS201`", ["explain", "DS201"], 3, 5),
         Case("`check one.json`, nothing wrong", ["check", "one.json", *run], 5, 12),
         Case("`check wrong.json`, an unknown key and a wrong type", ["check", "wrong.json", *run], 12, 24),
-        Case("`check one.json train.py run.sh`", ["check", "one.json", "train.py", "run.sh", *run], 12, 24),
+        Case("`check one.json train.py run.sh`", ["check", "run/one.json", "run/train.py", "run/run.sh"], 12, 24),
         Case("a folder of 1,000 configs, new ones", ["check", "many", *run], 150, 400, runs=3, is_cold=True),
         Case("the same folder again", ["check", "many", *run], 15, 30, runs=5),
     ]
@@ -107,8 +107,12 @@ def prepare(folder: Path) -> None:
     """The files that the cases check."""
     (folder / "one.json").write_text(json.dumps(CLEAN, indent=2))
     (folder / "wrong.json").write_text(json.dumps(WRONG, indent=2))
-    (folder / "train.py").write_text("import deepspeed\n")
-    (folder / "run.sh").write_text("deepspeed train.py --deepspeed_config one.json\n")
+    run = folder / "run"
+    run.mkdir(exist_ok=True)
+    (run / "one.json").write_text(json.dumps({**CLEAN, "zero_optimization": {"stage": 3}}, indent=2))
+    (run / "train.py").write_text((ROOT / "examples" / "run" / "train.py").read_text("utf-8"))
+    command = (ROOT / "examples" / "run" / "run.sh").read_text("utf-8")
+    (run / "run.sh").write_text(command.replace("ds_config.json", "one.json"))
     for number in range(1000):
         sub = folder / "many" / str(number % 20)
         sub.mkdir(parents=True, exist_ok=True)

@@ -6,8 +6,9 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from dslint.documents.discover import has_config_name
+from dslint.documents.discover import SCRIPT_ENDINGS, has_config_name
 from dslint.documents.document import Document
+from dslint.documents.source import Source
 from dslint.inputs import FileTrouble, Reading, read
 from dslint.runs.linking import Pairing, pair, run_of
 from dslint.runs.run import Options, Run
@@ -39,14 +40,17 @@ def runs_in(reading: Reading, settings: Settings | None, options: Options) -> li
     configs that are left.
     """
     has_stated = settings is not None and bool(settings.runs)
-    if not reading.scripts and not reading.shells and not has_stated:
+    beside = _beside(reading)
+    if not reading.scripts and not reading.shells and not has_stated and not beside:
         return pair(reading.configs, reading.accelerate)
     from dslint.runs.files import Files
     from dslint.runs.whole_runs import found_in, whole_runs
 
-    found = found_in(reading.configs, reading.accelerate, reading.scripts, reading.shells)
+    scripts = [*reading.scripts, *(one for one in beside if one.path.endswith(SCRIPT_ENDINGS))]
+    shells = [*reading.shells, *(one for one in beside if not one.path.endswith(SCRIPT_ENDINGS))]
+    found = found_in(reading.configs, reading.accelerate, scripts, shells)
     sources = [*reading.configs, *reading.scripts, *reading.shells, *(one.source for one in reading.accelerate)]
-    files = Files(sources)
+    files = Files([*sources, *beside])
     stated: list[Pairing] = []
     if settings is not None and has_stated:
         from dslint.runs.stated_runs import stated_runs
@@ -54,7 +58,12 @@ def runs_in(reading: Reading, settings: Settings | None, options: Options) -> li
         at_hand = {os.path.realpath(source.path) for source in sources}
         stated = stated_runs(settings, options, files, at_hand)
     spoken_for = {os.path.realpath(source.path) for run in stated for source in run.sources}
-    whole = [run for run in whole_runs(found, files) if not _is_spoken_for(run, spoken_for)]
+    asked = {os.path.realpath(source.path) for source in sources}
+    whole = [
+        run
+        for run in whole_runs(found, files)
+        if not _is_spoken_for(run, spoken_for) and (not beside or _is_asked_for(run, asked))
+    ]
     taken = {os.path.realpath(source.path) for run in (*stated, *whole) for source in run.sources}
     configs = [config for config in reading.configs if os.path.realpath(config.path) not in taken]
     accelerate = [one for one in reading.accelerate if os.path.realpath(one.source.path) not in taken]
@@ -64,6 +73,22 @@ def runs_in(reading: Reading, settings: Settings | None, options: Options) -> li
 def _is_spoken_for(run: Pairing, spoken_for: set[str]) -> bool:
     """Whether all files of a run stand in runs that settings state."""
     return all(os.path.realpath(source.path) in spoken_for for source in run.sources)
+
+
+def _is_asked_for(run: Pairing, asked: set[str]) -> bool:
+    """Whether one of a run's files is among those to check."""
+    return any(os.path.realpath(source.path) in asked for source in run.sources)
+
+
+def _beside(reading: Reading) -> list[Source]:
+    """The scripts and commands near files that were named one by one; in a folder they are found anyway."""
+    named = [source for source in (*reading.configs, *reading.scripts) if source.path not in reading.found]
+    named += [document.source for document in reading.accelerate if document.source.path not in reading.found]
+    if not named or reading.found or reading.shells:
+        return []
+    from dslint.neighbours import files_naming
+
+    return files_naming([source for source in named if os.path.isfile(source.path)])
 
 
 def is_surely_a_config(document: Document) -> bool:

@@ -173,9 +173,23 @@ def test_yaml_of_other_tools_is_left_alone(tmp_path: Path) -> None:
     assert report["errors"] == []
 
 
-def test_a_script_with_a_syntax_error_is_left_alone(tmp_path: Path) -> None:
-    report = check(tmp_path, b"def broken(:\n\xff", "train.py")
+def test_a_script_with_a_syntax_error_is_a_warning_at_its_place(tmp_path: Path) -> None:
+    report = check(tmp_path, b"import deepspeed\ndef broken(:\n", "train.py")
     assert report["errors"] == []
+    (finding,) = report["findings"]
+    assert (finding["code"], finding["severity"], finding["line"]) == ("DS050", "warning", 2)
+
+
+def test_a_script_that_is_not_utf8_is_named_with_its_place(tmp_path: Path) -> None:
+    report = check(tmp_path, b"import deepspeed\n# \xff", "train.py")
+    (trouble,) = report["errors"]
+    assert "byte 19, line 2" in trouble["message"]
+
+
+def test_a_shell_script_of_anything_is_read(tmp_path: Path) -> None:
+    for data in (b"", b"\0\0", b"$(" * 5000, b"deepspeed 'train.py", b"if true; then", b"cat <<EOF\n"):
+        report = check(tmp_path, data, "run.sh")
+        assert report["errors"] == []
 
 
 def test_standard_input(tmp_path: Path) -> None:
@@ -189,8 +203,8 @@ def test_a_broken_rule_file_is_named_with_its_place(tmp_path: Path) -> None:
 
     for name in ("dslint", "schemas", "rules"):
         shutil.copytree(ROOT / name, tmp_path / name)
-    rule = tmp_path / "rules" / "batch" / "DS206-no-batch-size.yaml"
-    rule.write_text(rule.read_text().replace("when: written", "when: writen"))
+    rule = tmp_path / "rules" / "batch" / "DS207-fractional-batch-size.yaml"
+    rule.write_text(rule.read_text().replace("when: true", "when: writen(ranks)"))
     done = subprocess.run(
         [sys.executable, "-m", "dslint", "check", "."],
         cwd=tmp_path,
@@ -200,7 +214,7 @@ def test_a_broken_rule_file_is_named_with_its_place(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 2
-    assert "DS206-no-batch-size.yaml:8:7: there is no function `writen`" in done.stderr
+    assert "DS207-fractional-batch-size.yaml:9:7: there is no function `writen`" in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -41,20 +41,8 @@ DEFAULTS: Mapping[str, Any] = {
 }
 """Defaults that Transformers has had from 4.30 to 5 (transformers/training_args.py, TrainingArguments)."""
 
-SAME_IN_RELATIVES = frozenset(
-    [
-        "auto_find_batch_size",
-        "bf16_full_eval",
-        "deepspeed",
-        "fp16_full_eval",
-        "load_best_model_at_end",
-        "resume_from_checkpoint",
-        "save_on_each_node",
-        "save_only_model",
-    ]
-)
-"""Defaults that the classes of other packages inherit as they are; TRL's give themselves other learning rates,
-precisions and batch sizes."""
+OTHER_IN_RELATIVES = frozenset(["bf16", "gradient_checkpointing", "learning_rate"])
+"""Arguments for which TRL's classes, and others made from TrainingArguments, have defaults of their own."""
 
 WITHOUT_DEFAULT = frozenset(
     [
@@ -104,9 +92,8 @@ class TrainerArguments:
             return needs(THE_ARGUMENTS)
         if self._has_other_name(name):
             return UNDECIDABLE
-        if name in DEFAULTS and (self._package == "transformers" or name in SAME_IN_RELATIVES):
-            return DEFAULTS[name]
-        return UNDECIDABLE
+        is_inherited = self._package == "transformers" or (self._package and name not in OTHER_IN_RELATIVES)
+        return DEFAULTS[name] if is_inherited and name in DEFAULTS else UNDECIDABLE
 
     def stated(self, name: str) -> Value:
         """What constructor, command or a class of the script say of an argument; NOTHING where they are silent."""

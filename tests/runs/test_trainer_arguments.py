@@ -47,6 +47,7 @@ PARSED = "args, = HfArgumentParser(TrainingArguments).parse_args_into_dataclasse
         ("TrainingArguments(**{'max_steps': 7})", "max_steps", 7),
         ("TrainingArguments('out', fsdp=['full_shard', 'offload'])", "fsdp", ["full_shard", "offload"]),
         ('DPOConfig("out")', "save_only_model", False),
+        ('DPOConfig("out")', "gradient_accumulation_steps", 1),
         ('DPOConfig("out", per_device_train_batch_size=2)', "per_device_train_batch_size", 2),
     ],
 )

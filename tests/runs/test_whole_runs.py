@@ -101,3 +101,54 @@ def test_a_function_of_another_module_is_followed(folder: Path) -> None:
 def test_modules_that_import_one_another_end(folder: Path) -> None:
     write(folder, a_DOT_py="import deepspeed\nimport b\nb.f()", b_DOT_py="import deepspeed, a\ndef f(): a.g()")
     assert len(runs("a.py")) == 1
+
+
+# --- a changed file by itself ---
+
+
+def test_a_config_by_itself_is_checked_with_the_script_and_the_command_that_lead_to_it(folder: Path) -> None:
+    (folder / ".git").mkdir()
+    write(
+        folder,
+        conf__ds_DOT_json=CONFIG,
+        train_DOT_py=RAW.format(config="'conf/ds.json'"),
+        run_DOT_sh="torchrun --nproc_per_node 4 train.py\n",
+    )
+    (run,) = runs("conf/ds.json")
+    assert run.script is not None
+    assert run.launch is not None
+
+
+def test_a_script_that_names_another_file_of_the_same_name_is_left_alone(folder: Path) -> None:
+    write(
+        folder,
+        ds_DOT_json=CONFIG,
+        train_DOT_py=RAW.format(config="'other/ds.json'"),
+        other__ds_DOT_json=CONFIG,
+    )
+    (run,) = runs("ds.json")
+    assert run.script is None
+
+
+def test_a_command_takes_the_words_that_variables_hold(folder: Path) -> None:
+    write(
+        folder,
+        ds_DOT_json=CONFIG,
+        train_DOT_py="import argparse, deepspeed\np = argparse.ArgumentParser()\np.add_argument('--conf')\n"
+        "a = p.parse_args()\nengine, *_ = deepspeed.initialize(model=make(), config=a.conf)",
+        run_DOT_sh="CONF=ds.json\nARGS=(--conf $CONF)\ntorchrun --nproc_per_node=2 train.py \"${ARGS[@]}\"\n",
+    )
+    (run,) = runs("run.sh")
+    assert run.config.source.path == "ds.json"
+
+
+def test_a_config_that_the_command_writes_itself_has_places_in_the_command(folder: Path) -> None:
+    write(
+        folder,
+        train_DOT_py=RAW.format(config="'ds.json'"),
+        run_DOT_sh='STAGE=3\ncat > ds.json <<EOF\n{\n  "zero_optimization": {"stage": $STAGE}\n}\nEOF\n'
+        "deepspeed --num_gpus 2 train.py\n",
+    )
+    (run,) = runs("run.sh")
+    assert run.config.value == {"zero_optimization": {"stage": 3}}
+    assert run.config.source.place(run.config.keys["zero_optimization",].start).line == 4

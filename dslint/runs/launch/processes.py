@@ -14,7 +14,7 @@ from dslint.runs.unknown import Unknown
 
 
 def without_meeting_place(facts: Facts) -> tuple[Item, ...]:
-    """A torchrun on several nodes that isn't told where they meet (`kind` "address") or which is which ("rank")."""
+    """A torchrun on several nodes that isn't told where they meet ("address"), or which is which ("rank")."""
     launch, many = launch_of(facts), nodes(facts)
     is_of_torch = launch.launcher in ("torchrun", "torch.distributed.launch")
     if not is_of_torch or not isinstance(many, int) or many < 2 or launch.options_incomplete:
@@ -138,7 +138,7 @@ def plain_python(facts: Facts) -> tuple[Item, ...]:
         return ()
     start = next(_starts(facts), None)
     related = () if start is None else (start,)
-    return (Item({}, launch.source, launch.span, elsewhere=related),)
+    return (Item({"framework": facts.framework}, launch.source, launch.span, elsewhere=related),)
 
 
 def _starts(facts: Facts) -> Iterator[tuple[Source, Span, str]]:

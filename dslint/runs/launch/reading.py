@@ -32,39 +32,35 @@ _MODULES = {
 }
 _OUTER = {"srun": "srun", "mpirun": "mpirun", "mpiexec": "mpirun", "mpiexec.hydra": "mpirun"}
 _CONTAINERS = frozenset(["docker", "podman", "singularity", "apptainer", "enroot", "nvidia-docker"])
-_WRAPPERS = _CONTAINERS | frozenset(
-    [
-        "env",
-        "nohup",
-        "time",
-        "timeout",
-        "nice",
-        "ionice",
-        "nsys",
-        "ncu",
-        "stdbuf",
-        "numactl",
-        "taskset",
-        "uv",
-        "poetry",
-        "pipenv",
-        "pdm",
-        "rye",
-        "hatch",
-        "pixi",
-        "conda",
-        "mamba",
-        "micromamba",
-        "sudo",
-        "exec",
-        "command",
-        "caffeinate",
-        "setsid",
-        "unbuffer",
-        "xvfb-run",
-        "rocprof",
-        "py-spy",
-    ]
+_RUNNERS = frozenset(["uv", "poetry", "pipenv", "pdm", "rye", "hatch", "pixi", "conda", "mamba", "micromamba"])
+_OWN_WORDS = {"timeout": 1, "taskset": 1, "nsys": 1, "py-spy": 1, **dict.fromkeys(_CONTAINERS, 1)}
+_WRAPPERS = (
+    _CONTAINERS
+    | _RUNNERS
+    | frozenset(
+        [
+            "env",
+            "nohup",
+            "time",
+            "timeout",
+            "nice",
+            "ionice",
+            "nsys",
+            "ncu",
+            "stdbuf",
+            "numactl",
+            "taskset",
+            "sudo",
+            "exec",
+            "command",
+            "caffeinate",
+            "setsid",
+            "unbuffer",
+            "xvfb-run",
+            "rocprof",
+            "py-spy",
+        ]
+    )
 )
 _SHELLS = frozenset(["bash", "sh", "zsh", "dash"])
 _PYTHON = re.compile(r"python(?:3(?:\.[0-9]+)?)?|pypy3?")
@@ -74,7 +70,7 @@ _MPI_NAMES = {"np": "n", "c": "n", "ppn": "npernode", "N": "npernode"}
 _MOST = 1000  # launches that are told apart in one file
 _DEEPEST = 3  # levels of bash -c
 __all__ = ["embedded_files", "launches"]
-_A_LAUNCH_MAY_STAND = re.compile(rb"python|deepspeed|torchrun|accelerate|\bds\b|\bpypy")
+_A_LAUNCH_MAY_STAND = re.compile(rb"python|deepspeed|torchrun|accelerate|\bds\b|\bpypy|\.py\b")
 
 
 @dataclass(frozen=True)
@@ -138,7 +134,7 @@ class _Finder:
                 return
             if name not in _OUTER and name not in _WRAPPERS:
                 return
-            inner = _inner_start(arguments)
+            inner = _inner_start(name, arguments)
             if inner is None:
                 return
             context = _with_wrapper(context, name, arguments[:inner])
@@ -249,6 +245,8 @@ def _launcher(arguments: Sequence[Argument]) -> tuple[str, Sequence[Argument]] |
     if name == "accelerate":
         is_launch = len(arguments) > 1 and arguments[1].text == "launch"
         return ("accelerate", arguments[2:]) if is_launch else None
+    if name.endswith(".py"):
+        return "python", arguments
     if not _PYTHON.fullmatch(name):
         return None
     start = _behind_python_flags(arguments)
@@ -279,17 +277,35 @@ def _parse_python(arguments: Sequence[Argument]) -> Parsed:
     return Parsed(script=arguments[0], rest=tuple(arguments[1:]), incomplete=arguments[0].many)
 
 
-def _inner_start(arguments: Sequence[Argument]) -> int | None:
-    """Where the command begins that a wrapper runs."""
+def _inner_start(wrapper: str, arguments: Sequence[Argument]) -> int | None:
+    """Where the command begins that a wrapper runs: behind its options, their values and what else it takes."""
+    words_left = _OWN_WORDS.get(wrapper, 0)
+    needs_run = wrapper in _CONTAINERS or wrapper in _RUNNERS
+    may_be_value = False
     for index in range(1, len(arguments)):
-        name = _base_name(arguments[index])
+        argument = arguments[index]
+        name = _base_name(argument)
         if name is None:
-            continue
-        if name in _LAUNCHERS or name in _OUTER or name in _SHELLS or _PYTHON.fullmatch(name):
+            may_be_value = argument.prefix.startswith("-") and "=" not in argument.prefix
+        elif needs_run and argument.text in ("run", "exec", "shell"):
+            needs_run = False
+        elif not needs_run and _starts_something(name, argument.text):
             return index
-        if name == "accelerate" or (name in _WRAPPERS and name == arguments[index].text):
-            return index
+        elif name.startswith("-") or (isinstance(argument.text, str) and argument.text.startswith("-")):
+            may_be_value = "=" not in str(argument.text) and argument.text != "--"
+        elif may_be_value:
+            may_be_value = False
+        elif not _SETTING.fullmatch(str(argument.text)) and not needs_run:
+            words_left -= 1
+            if words_left < 0:
+                return None
     return None
+
+
+def _starts_something(name: str, text: str | Unknown) -> bool:
+    if name in _LAUNCHERS or name in _OUTER or name in _SHELLS or name == "accelerate" or name.endswith(".py"):
+        return True
+    return _PYTHON.fullmatch(name) is not None or (name in _WRAPPERS and name == text)
 
 
 def _with_wrapper(context: _Context, name: str, taken: Sequence[Argument]) -> _Context:

@@ -243,13 +243,14 @@ class Variables:
         parts = []
         known = True
         for piece in pieces:
-            value = self.text(Word((piece,), piece.span)).text
-            if isinstance(value, str) and (piece.kind == "literal" or "\n" not in value):
+            value = self._fields(_quoted(Word((piece,), piece.span))).raw()
+            if piece.kind == "literal" or (_HOLE not in value and "\n" not in value):
                 parts.append(value)
                 continue
             known = False
             name = piece.text if piece.kind == "variable" else "command"
-            parts.append(("${" + re.sub(r"\W", "_", name) + "}") if written is None else written)
+            in_braces = "${" + re.sub(r"\W", "_", name) + "}"
+            parts.append(in_braces if written is None else value.replace(_HOLE, written))
         return "".join(parts), known
 
     def _expand(self, piece: Piece, fields: _Fields) -> None:

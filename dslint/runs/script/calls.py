@@ -148,7 +148,16 @@ class Calls(Expressions):
         given = (function.bound, *positional) if function.bound is not None else tuple(positional)
         scope = Scope(function.scope)
         self._bind_parameters(definition.args, given, keywords, scope, definition)
+        if node is definition:  # nobody calls it here: what it is given is anybody's guess
+            self._forget_rest(definition.args, scope)
         return self._run(definition, scope)
+
+    def _forget_rest(self, parameters: ast.arguments, scope: Scope) -> None:
+        """`*args` and `**kwargs` of a function that other files call may hold anything."""
+        if parameters.vararg:
+            scope.values[parameters.vararg.arg] = Thing("parameter", parameters.vararg.arg, parameters.vararg)
+        if parameters.kwarg:
+            scope.values[parameters.kwarg.arg].open = True
 
     def _run(self, definition: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, scope: Scope) -> Value:
         before = self.stack

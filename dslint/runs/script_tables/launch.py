@@ -72,8 +72,8 @@ FACTS: Mapping[str, Fact] = {
         "calls of engine.eval() in a training loop in which nothing calls train()", "eval_mode:left_on"
     ),
     "launch.launcher": launch_fact(
-        'what starts the script: "deepspeed", "torchrun", "torch.distributed.launch", "accelerate", "srun", "mpirun" '
-        'or "python"',
+        'what starts the script: "deepspeed", "torchrun", "torch.distributed.launch", "accelerate", "srun", '
+        '"mpirun" or "python"',
         "facts:launcher",
     ),
     "launch.gpus": launch_fact("ranks that the command starts on each node", "facts:gpus"),
@@ -104,7 +104,7 @@ FACTS: Mapping[str, Fact] = {
         "a --launcher that DeepSpeed doesn't have, for several nodes", "refusals:unknown_backends", "name"
     ),
     "launch.filter_problems": launch_items(
-        'why --include or --exclude is refused: `kind` "syntax", or "missing" for a host or slot that isn\'t there',
+        'why --include or --exclude is refused: `kind` "syntax", or "missing" for a host or slot not there',
         "hosts:filter_problems",
         "option",
         "value",
@@ -212,7 +212,7 @@ FACTS: Mapping[str, Fact] = {
         "nodes that #SBATCH lines reserve for a command that runs on one", "processes:idle_nodes", "reserved"
     ),
     "launch.plain_python": launch_items(
-        "a script with an engine that no launcher starts", "processes:plain_python"
+        "a script with an engine that no launcher starts", "processes:plain_python", "framework"
     ),
     "launch.missing_config": launch_items("a config that isn't there", "config_file:missing_config", "path"),
 }

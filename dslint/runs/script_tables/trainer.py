@@ -94,7 +94,8 @@ FACTS: Mapping[str, Fact] = {
         "HfDeepSpeedConfigs that are gone before the models are loaded", "model_loading:unkept_configs", "dropped"
     ),
     "models.saved_partitioned": script_items(
-        "save_pretrained of a Trainer's model after its training", "model_loading:saved_partitioned"
+        "`trainer._save` with a state_dict that was taken from the trained model as it is",
+        "model_loading:saved_partitioned",
     ),
     "models.resized_late": script_items(
         "resize_token_embeddings after `taker` gave the parameters to an optimizer",
@@ -110,8 +111,5 @@ FACTS: Mapping[str, Fact] = {
     ),
     "models.auto_sizes": script_fact(
         'keys of zero_optimization whose "auto" needs the model\'s hidden size', "model_loading:auto_sizes"
-    ),
-    "models.weights_in_bfloat16": script_items(
-        "models for a Trainer that are loaded in bfloat16", "model_loading:weights_in_bfloat16", "name"
     ),
 }

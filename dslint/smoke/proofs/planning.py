@@ -1,19 +1,38 @@
-"""How the launch command of an example is started: its words, read from the text of a shell script."""
+"""How the launch command of an example is started: its words, as the real shell expands them."""
 
 from __future__ import annotations
 
+import os
 import re
-import shlex
-from collections.abc import Iterator, Mapping
+import subprocess
+import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-LAUNCHERS = ("deepspeed", "ds", "torchrun", "accelerate", "accelerate-launch")
-"""Programs that start a training, beside Python itself."""
+LAUNCHERS = (
+    *("deepspeed", "ds", "torchrun", "accelerate", "accelerate-launch", "python", "python3"),
+    *("srun", "mpirun", "mpiexec"),
+)
+"""Programs that start a training."""
 
 RANKS = re.compile(r"--(?:num_gpus|nproc[_-]per[_-]node|num_processes)[= ](\d+)")
 """The options that tell the number of ranks of a node."""
+
+STAND_IN = """\
+#!/bin/sh
+[ -e "$DSLINT_TOLD/words" ] && exit 0
+env -0 > "$DSLINT_TOLD/environment"
+printf '%s\\0' "$(basename "$0")" "$@" > "$DSLINT_TOLD/words"
+"""
+"""Stands for each launcher while the shell runs: it writes down how it was started, the first time."""
+
+PATIENCE = 20
+"""Seconds that the shell may take."""
+
+OWN_VARIABLES = frozenset(["DSLINT_TOLD", "PATH", "PWD", "OLDPWD", "SHLVL", "_"])
+"""Variables that the shell, or this module, sets for itself."""
 
 
 @dataclass(frozen=True)
@@ -38,38 +57,47 @@ class NoLaunchError(ValueError):
 def planned(case: Mapping[str, Any]) -> Planned | None:
     """The launch command of a case; None if it has no `launch`.
 
+    Bash runs the text, with stand-ins for the launchers that only write down their words.
+
     Raises:
         NoLaunchError: if that text starts no training, or is no shell script.
     """
     if "launch" not in case:
         return None
-    exported: dict[str, str] = {}
-    for words in _commands(case["launch"]):
-        environment, rest = _split(words)
-        if not rest or rest[0] == "export":
-            exported |= environment | _split(rest[1:])[0]
-        elif Path(rest[0]).name in LAUNCHERS or Path(rest[0]).name.startswith("python"):
-            told = RANKS.search(" ".join(rest))
-            return Planned(tuple(rest), exported | environment, int(told[1]) if told else None)
-    raise NoLaunchError(f"nothing starts a training in {case['launch']!r}")
+    with tempfile.TemporaryDirectory(prefix="dslint-launch-") as place:
+        folder = Path(place)
+        before = _run(case["launch"], folder)
+        if not (folder / "words").exists():
+            raise NoLaunchError(f"nothing starts a training in {case['launch']!r}")
+        words = (folder / "words").read_text("utf-8").split("\0")[:-1]
+        after = _variables((folder / "environment").read_text("utf-8"))
+    told = RANKS.search(" ".join(words))
+    changed = {
+        name: value
+        for name, value in after.items()
+        if before.get(name) != value and name not in OWN_VARIABLES
+    }
+    return Planned(tuple(words), changed, int(told[1]) if told else None)
 
 
-def _commands(text: str) -> Iterator[list[str]]:
-    """The words of each line, continued lines joined, comments left out."""
-    for line in text.replace("\\\n", " ").splitlines():
-        try:
-            words = shlex.split(line, comments=True)
-        except ValueError as error:
-            raise NoLaunchError(f"{line}: {error}") from error
-        if words:
-            yield words
+def _run(text: str, folder: Path) -> dict[str, str]:
+    """Let bash run a text among stand-ins; the environment that it began with."""
+    programs = folder / "programs"
+    programs.mkdir()
+    for name in LAUNCHERS:
+        (programs / name).write_text(STAND_IN, "utf-8")
+        (programs / name).chmod(0o755)
+    (folder / "run.sh").write_text(text, "utf-8")
+    path = f"{programs}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+    environment = {**os.environ, "PATH": path, "DSLINT_TOLD": str(folder)}
+    try:
+        subprocess.run(
+            ["bash", "run.sh"], cwd=folder, env=environment, capture_output=True, timeout=PATIENCE, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise NoLaunchError(f"bash can't run {text!r}: {error}") from error
+    return environment
 
 
-def _split(words: list[str]) -> tuple[dict[str, str], list[str]]:
-    """The assignments before a command, and the command."""
-    environment: dict[str, str] = {}
-    rest = list(words)
-    while rest and re.fullmatch(r"[A-Za-z_]\w*=.*", rest[0], re.DOTALL):
-        name, _, value = rest.pop(0).partition("=")
-        environment[name] = value
-    return environment, rest
+def _variables(listed: str) -> dict[str, str]:
+    return dict(entry.partition("=")[::2] for entry in listed.split("\0") if "=" in entry)

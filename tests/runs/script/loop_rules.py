@@ -34,7 +34,7 @@ def config(stage: int | None = 2, **more: Any) -> dict[str, Any]:
 def fired(script: str, settings: dict[str, Any] | None = None, **case: Any) -> list[str]:
     """The codes of the findings on a script beside ds_config.json, in order."""
     whole = {"script": textwrap.dedent(script), "gpus": 8, "config": settings or config(), **case}
-    return sorted(finding.rule.code for finding in judge(facts_of(run_of(whole)), rules()).findings)
+    return sorted(finding.code for finding in judge(facts_of(run_of(whole)), rules()).findings)
 
 
 def loop(body: str, before: str = "", given: str = "model=model", names: str = "engine, *_") -> str:

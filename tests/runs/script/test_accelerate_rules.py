@@ -132,7 +132,7 @@ def test_a_plain_backward_trains_nothing() -> None:
                 ZERO2,
                 MODEL,
                 PREPARE,
-                "def step(helper, x, y):\n    helper.backward(model(x, y))\n",
+                "def step(trainer, x, y):\n    trainer.backward(model(x, y))\n",
                 PLAIN_BACKWARD,
             ),
             id="something else may go backward",

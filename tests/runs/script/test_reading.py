@@ -165,6 +165,11 @@ def test_methods_that_nobody_calls_are_read_too() -> None:
     assert not call.spot.is_called
 
 
+def test_what_a_function_is_given_that_nobody_calls_is_unknown() -> None:
+    call = call_of(deeds_of("import deepspeed\ndef f(*a, **k):\n    deepspeed.initialize(*a, **k)"), "deepspeed.initialize")
+    assert not call.is_complete
+
+
 def test_recursion_ends() -> None:
     assert names("def f(n):\n    g()\n    return f(n - 1)\nf(3)").count("g") == 1
 

@@ -231,38 +231,27 @@ class TestModels:
         text = "import deepspeed\nfrom transformers.integrations import HfDeepSpeedConfig\n" + text
         assert found(text + "deepspeed.initialize(model=model, config='ds_config.json')\n", STAGE_3) == []
 
-    @pytest.mark.parametrize(
-        "save",
-        [
-            "trainer.save_model('out')",
-            "trainer.model.save_pretrained('out', state_dict=anything())",
-            "tokenizer.save_pretrained('out')",
-            "if not trainer.deepspeed:\n    trainer.model.save_pretrained('out')",
-            "anything().save_pretrained('out')",
-            "model.save_pretrained('out', **anything())",
-        ],
-    )
-    def test_gathered_or_other_savings_are_in_order(self, save: str) -> None:
-        assert found(TRAINER + "trainer.train()\n" + save + "\n", STAGE_3) == []
-
-    def test_a_model_saved_before_the_training_is_whole_or_not_judged(self) -> None:
-        assert found(TRAINER + "model.save_pretrained('out')\ntrainer.train()\n", STAGE_3) == []
-
-    def test_adapters_are_not_judged(self) -> None:
-        text = "from peft import get_peft_model\n" + ARGS + MODEL + "model = get_peft_model(model, anything())\n"
-        text += "trainer = Trainer(model=model, args=args)\ntrainer.train()\nmodel.save_pretrained('out')\n"
-        assert found(text, STAGE_3) == []
+    def test_a_state_dict_of_the_model_is_in_parts_as_well(self) -> None:
         text = (
-            ARGS
-            + MODEL
-            + "trainer = SFTTrainer(model=model, args=args, peft_config=anything())\ntrainer.train()\n"
+            TRAINER
+            + """
+def save(trainer):
+    {}
+    state = trainer.model.state_dict()
+    if trainer.args.should_save:
+        trainer._save("out", state_dict={{key: value.cpu() for key, value in state.items()}})
+trainer.train()
+save(trainer)
+"""
         )
-        assert found(text + "trainer.model.save_pretrained('out')\n", STAGE_3) == []
+        assert found(text.format(""), STAGE_3) == ["DS754"]
+        assert found(text.format(""), STAGE_2) == []
+        assert found(text.format("if trainer.deepspeed:\n        return trainer.save_model('out')"), STAGE_3) == []
 
-    @pytest.mark.parametrize("save", ["trainer.model.save_pretrained('out')", "model.save_pretrained('out')"])
-    def test_a_trained_model_is_in_parts_under_stage_3_only(self, save: str) -> None:
-        assert found(TRAINER + "trainer.train()\n" + save + "\n", STAGE_3) == ["DS754"]
-        assert found(TRAINER + "trainer.train()\n" + save + "\n", STAGE_2) == []
+    def test_a_state_dict_of_adapters_is_not_judged(self) -> None:
+        text = "from peft import get_peft_model\n" + ARGS + MODEL + "model = get_peft_model(model, anything())\n"
+        text += "trainer = Trainer(model=model, args=args)\ntrainer.train()\n"
+        assert found(text + "trainer._save('out', state_dict=model.state_dict())\n", STAGE_3) == []
 
     def test_a_module_with_a_config_may_tell_its_size(self) -> None:
         body = "class Own(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.{} = anything()\n"

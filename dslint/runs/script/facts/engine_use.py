@@ -8,6 +8,7 @@ from dslint.runs.facts import Facts
 from dslint.runs.script.config_use import config_uses
 from dslint.runs.script.events import Call, Guard, Spot
 from dslint.runs.script.guards import is_rank
+from dslint.runs.script.known_apis import kind_of
 from dslint.runs.script.reading import Deeds
 from dslint.runs.script.values import NOTHING, Thing, Value, is_known, origins
 
@@ -148,6 +149,15 @@ def has_unknown_calls(facts: Facts, *names: str) -> bool:
         and call.receiver.kind in vague
         and id(call.receiver) not in known
         for call in deeds_of(facts).calls
+    )
+
+
+def is_optimizer(value: Value) -> bool:
+    """Whether a value is surely an optimizer: one of a known class, or of a class of this file."""
+    if not isinstance(value, Thing) or value.kind != "optimizer" or not isinstance(value.call, Call):
+        return False
+    return value.call.result is value and (
+        "__class__" in value.attributes or kind_of(value.call.dotted) == "optimizer"
     )
 
 

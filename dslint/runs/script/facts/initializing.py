@@ -18,10 +18,11 @@ from dslint.runs.script.facts.engine_use import (
     engines,
     initialize_of,
     is_absent,
+    is_optimizer,
     module_of,
 )
 from dslint.runs.script.items import item
-from dslint.runs.script.values import Thing, Value
+from dslint.runs.script.values import Thing
 
 # --- the four results ---
 
@@ -92,11 +93,9 @@ def client_optimizers(facts: Facts) -> tuple[Item, ...]:
     for engine in engines(facts):
         made = initialize_of(engine)
         optimizer = made.argument(2, "optimizer")
-        if not isinstance(optimizer, Thing) or not isinstance(optimizer.call, Call):
+        if not is_optimizer(optimizer) or _is_unclear(optimizer):
             continue
         call = optimizer.call
-        if call.result is not optimizer or optimizer.kind != "optimizer" or _is_unclear(optimizer):
-            continue
         is_own_class = "__class__" in optimizer.attributes
         name = optimizer.name if is_own_class else call.dotted
         fields = {
@@ -131,15 +130,11 @@ def optimizers_given(facts: Facts) -> tuple[Item, ...]:
     found = []
     for engine in engines(facts):
         made = initialize_of(engine)
-        if _is_surely_given(made.argument(2, "optimizer")):
+        if is_optimizer(made.argument(2, "optimizer")):
             node = node_of(made, 2, "optimizer")
             one = item(deeds.script, made, {})
             found.append(Item(one.fields, one.source, deeds.script.span(node), one.related))
     return tuple({one.span: one for one in found}.values())
-
-
-def _is_surely_given(value: Value) -> bool:
-    return isinstance(value, Thing) and value.kind == "optimizer" and value.name != "either"
 
 
 def bare_initializations(facts: Facts) -> tuple[Item, ...]:

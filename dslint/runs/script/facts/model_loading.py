@@ -22,7 +22,7 @@ from dslint.runs.script.facts.trainer_objects import (
 )
 from dslint.runs.script.items import item
 from dslint.runs.script.reading import Deeds
-from dslint.runs.script.values import Table, Thing, Value, origins
+from dslint.runs.script.values import Table, Thing, origins
 
 LOADERS = frozenset(["from_pretrained", "from_config", "_from_config"])
 AWAKENERS = frozenset(["training_args", "hf_deepspeed_config", "accelerator", "deepspeed_plugin"])
@@ -154,18 +154,26 @@ def _is_local(statement: ast.Assign, function: ast.FunctionDef) -> bool:
 
 
 def saved_partitioned(facts: Facts) -> tuple[Item, ...]:
-    """`save_pretrained` of a Trainer's model after its training, without a gathered state dict."""
+    """`trainer._save` with a state_dict that was taken from the model as it is, after its training."""
     deeds = deeds_of(facts)
     found = []
     for call in deeds.calls:
-        if call.dotted != "save_pretrained" or call.has(2, "state_dict") or not call.is_complete:
+        taken = _state_dict_of(call) if call.name == "trainer._save" and call.is_complete else None
+        trainer = None if taken is None else trainer_of(taken.receiver, facts)
+        if taken is None or trainer is None or is_adapted(trainer, facts) or not call.spot.is_called:
             continue
-        trainer = trainer_of(call.receiver, facts)
-        if trainer is None or is_adapted(trainer, facts) or asks(deeds, call.spot) or not call.spot.is_called:
-            continue
-        if _is_trained_before(call, trainer, deeds) and not _is_gathered(call):
-            found.append(item(deeds.script, call, {}))
+        may_be_whole = asks(deeds, call.spot) or asks(deeds, taken.spot) or bool(taken.spot.contexts)
+        if not may_be_whole and _is_trained_before(taken, trainer, deeds):
+            found.append(item(deeds.script, call, {}, ((taken.node, "is taken from the model as it is"),)))
     return tuple(found)
+
+
+def _state_dict_of(call: Call) -> Call | None:
+    """The call of `state_dict` that gave what a Trainer shall save."""
+    for thing in origins(call.argument(1, "state_dict")):
+        if thing.call is not None and thing.call.dotted == "state_dict":
+            return thing.call if isinstance(thing.call, Call) else None
+    return None
 
 
 def _is_trained_before(call: Call, trainer: Call, deeds: Deeds) -> bool:
@@ -173,11 +181,6 @@ def _is_trained_before(call: Call, trainer: Call, deeds: Deeds) -> bool:
         other.dotted == "train" and other.receiver is trainer.result and other.spot.order < call.spot.order
         for other in deeds.calls
     )
-
-
-def _is_gathered(call: Call) -> bool:
-    """Whether something around the call may gather the parameters."""
-    return bool(call.spot.contexts)
 
 
 def resized_late(facts: Facts) -> tuple[Item, ...]:
@@ -263,19 +266,3 @@ def auto_sizes(facts: Facts) -> list[str]:
     """The keys whose "auto" needs the model's hidden size."""
     paths = [("zero_optimization", name) for name in AUTO_SIZES]
     return [path[-1] for path in paths if facts.config.written(path) == "auto"]
-
-
-def weights_in_bfloat16(facts: Facts) -> tuple[Item, ...]:
-    """Models for a Trainer that are loaded in bfloat16."""
-    deeds = deeds_of(facts)
-    found = []
-    for load in _loads(deeds):
-        for name in ("dtype", "torch_dtype"):
-            value: Value = load.keywords.get(name)
-            if _is_bfloat16(value) and _is_trained(load.result, facts):
-                found.append(item(deeds.script, step_at(load, keyword_node(load, name)), {"name": name}))
-    return tuple(found)
-
-
-def _is_bfloat16(value: Value) -> bool:
-    return value == "bfloat16" or getattr(value, "name", "") == "torch.bfloat16"

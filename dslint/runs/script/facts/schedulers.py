@@ -13,10 +13,11 @@ from dslint.runs.script.facts.engine_use import (
     in_same_loop,
     initialize_of,
     is_absent,
+    is_optimizer,
     is_reached,
 )
 from dslint.runs.script.items import item
-from dslint.runs.script.values import Function, Thing, Value
+from dslint.runs.script.values import Function, Thing, Value, origins
 
 
 def scheduler_steps(facts: Facts) -> tuple[Item, ...]:
@@ -63,14 +64,13 @@ def _optimizer_of(call: Call) -> Thing | None:
     """The one optimizer that a scheduler was built on."""
     values = [*call.positional, *call.keywords.values()]
     found = [value for value in values if isinstance(value, Thing) and value.kind == "optimizer"]
-    return found[0] if len(found) == 1 and isinstance(found[0].call, Call) else None
+    return found[0] if len(found) == 1 and is_optimizer(found[0]) else None
 
 
 def _is_another(used: Value, own: Thing) -> bool:
     if is_absent(used) or isinstance(used, Function):
         return True
-    is_made = isinstance(used, Thing) and used.kind == "optimizer" and isinstance(used.call, Call)
-    return is_made and used is not own
+    return is_optimizer(used) and all(thing is not own for thing in origins(used))
 
 
 def schedulers_on_returned(facts: Facts) -> tuple[Item, ...]:

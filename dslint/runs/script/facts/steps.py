@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from typing import Any
 
@@ -41,7 +42,7 @@ def _optimizer_steps(facts: Facts, optimizer_of: Any) -> Iterator[Item]:
         backwards = calls_on(facts, engine, "backward")
         if not isinstance(optimizer, Thing) or not backwards or calls_on(facts, engine, "step"):
             continue
-        if _escapes(facts, engine) or has_unknown_calls(facts, "step"):
+        if _escapes(facts, engine) or has_unknown_calls(facts, "step") or _hands_on_a_step(facts):
             continue
         for call in each_once(deeds.calls):
             is_step = call.dotted == "step" and call.receiver is optimizer
@@ -57,11 +58,23 @@ def unstepped_backwards(facts: Facts) -> tuple[Item, ...]:
     found = []
     for engine in engines(facts):
         is_stepped = any("step" in call.dotted.rpartition(".")[2] for call in deeds.calls)
-        if is_stepped or _escapes(facts, engine):
+        if is_stepped or _escapes(facts, engine) or _hands_on_a_step(facts):
             continue
         passes = calls_on(facts, engine, "backward")
         found += [item(deeds.script, call, {}) for call in each_once(passes) if call.spot.loops][:1]
     return tuple(found)
+
+
+def _hands_on_a_step(facts: Facts) -> bool:
+    """Whether the script takes a method called `step` without calling it at once, to call it somewhere else."""
+    tree = deeds_of(facts).script.tree
+    nodes = [] if tree is None else list(ast.walk(tree))
+    called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
+    return any(
+        (isinstance(node, ast.Attribute) and node.attr == "step" and id(node) not in called)
+        or (isinstance(node, ast.Constant) and node.value == "step")
+        for node in nodes
+    )
 
 
 _HARMLESS = ("print", "len", "isinstance", "type", "id", "str", "hasattr", "getattr", "repr", "enumerate", "range")
