@@ -214,7 +214,7 @@ def _add_runs(commands: argparse._SubParsersAction[_Parser]) -> None:
     )
     _add_run_options(runs)
     _add_settings_options(runs)
-    runs.add_argument("--all", action="store_true", help="show defaults and lists too")
+    runs.add_argument("--all", action="store_true", help="show defaults, lists and further facts too")
     runs.add_argument("--format", choices=["text", "json"], default="text")
     runs.set_defaults(run=_runs)
 

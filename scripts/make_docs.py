@@ -34,8 +34,12 @@ AREAS = {
     "optimizer": "Optimizers and schedulers",
     "huggingface": "Hugging Face and Accelerate",
     "saving": "Checkpoints",
+    "script": "Training scripts",
+    "launch": "Launch commands",
 }
-DEMO = ["check", "examples/ds_config.json", "--gpus", "8", "--deepspeed", "0.19.8"]
+DEMO = ["check", "examples/run", "--gpu", "h100", "--deepspeed", "0.19.8"]
+
+RUNS = ["runs", "examples/run", "--gpu", "h100", "--deepspeed", "0.19.8"]
 
 
 def main() -> int:
@@ -58,7 +62,8 @@ def generated() -> dict[Path, str]:
     """The files with generated text, as they should be."""
     rules = [one.text for one in load_rules(ROOT / "rules")]
     readme = (ROOT / "README.md").read_text("utf-8")
-    readme = replaced(readme, "demo", f"```text\n$ dslint {' '.join(DEMO)}\n{demo_output()}```")
+    readme = replaced(readme, "demo", session(DEMO))
+    readme = replaced(readme, "runs", session(RUNS))
     readme = replaced(readme, "areas", areas_table(rules))
     return {
         ROOT / "rules" / "README.md": rules_page(rules),
@@ -67,11 +72,12 @@ def generated() -> dict[Path, str]:
     }
 
 
-def demo_output() -> str:
-    """What the example prints."""
+def session(arguments: Sequence[str]) -> str:
+    """A command with what it prints."""
     environment = {**os.environ, "NO_COLOR": "1", "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", "dslint", *DEMO]
-    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False).stdout
+    command = [sys.executable, "-m", "dslint", *arguments]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    return f"```text\n$ dslint {' '.join(arguments)}\n{done.stdout}```"
 
 
 def replaced(text: str, name: str, block: str) -> str:

@@ -7,7 +7,7 @@ leaves open make what follows less certain, never wrong. There is no recursion o
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from dslint.documents.document import SyntaxProblem
 from dslint.documents.shell_document import (
@@ -109,19 +109,19 @@ def _substitutions(command: Command) -> list[Piece]:
     ]
 
 
-@dataclass
 class _Draft:
     """A command being read."""
 
-    words: list[Word] = field(default_factory=list)
-    assignments: list[Assignment] = field(default_factory=list)
-    redirections: list[Redirection] = field(default_factory=list)
-    here_documents: list[HereDocument] = field(default_factory=list)
-    in_pipeline: bool = False
-    start: int = -1
-    end: int = -1
-    declares: bool = False
-    exports: bool = False
+    def __init__(self) -> None:
+        self.words: list[Word] = []
+        self.assignments: list[Assignment] = []
+        self.redirections: list[Redirection] = []
+        self.here_documents: list[HereDocument] = []
+        self.in_pipeline = False
+        self.start = -1
+        self.end = -1
+        self.declares = False
+        self.exports = False
 
     def covers(self, span: Span) -> None:
         self.start = span.start if self.start < 0 else self.start
@@ -483,7 +483,9 @@ class _Reader:
 
     def _read_bodies(self) -> None:
         waiting, self._drafts_waiting = self._drafts_waiting, []
-        for draft, closing, quoted, strips in waiting:
+        for index, (draft, closing, quoted, strips) in enumerate(waiting):
+            if index and self.text.startswith("\n", self.position):
+                self.position += 1  # behind the closing word of the one before
             draft.here_documents.append(self._body(closing, quoted, strips))
         owners = {id(draft): draft for draft, *_ in waiting}
         for index, draft in [(i, d) for i, d in self._finished if id(d) in owners]:

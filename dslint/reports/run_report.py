@@ -14,6 +14,12 @@ from dslint.runs.facts import ARGUMENTS, Facts
 from dslint.runs.run import Run
 from dslint.runs.unknown import Unknown
 
+MAIN_FACTS = (
+    *("framework", "loader", "ranks", "dp_size", "train_batch", "micro_batch", "accumulation", "zero_stage"),
+    *("optimizer.kind", "scheduler.kind", "gpu.name", "gpu.memory"),
+)
+"""The facts beside the config's own keys that are shown to everybody; --all shows the others."""
+
 WIDEST_VALUE = 60
 """Characters of a value that are shown."""
 
@@ -92,15 +98,15 @@ def facts_with_origin(run: Run, *, everything: bool) -> Iterator[KnownFact]:
 
     Args:
         run: the run.
-        everything: whether to show defaults and lists too.
+        everything: whether to show defaults, lists and further facts too.
     """
     facts = facts_of(run)
     yield KnownFact("deepspeed", facts.release.text, _version_origin(run))
-    for name, fact in FACTS.items():
-        if not fact.fields:
-            value = facts.value(name)
-            if everything or not _says_nothing(value):
-                yield KnownFact(name, _words(value), _origin(facts, name))
+    others = [name for name, fact in FACTS.items() if not fact.fields and name not in MAIN_FACTS]
+    for name in (*MAIN_FACTS, *(others if everything else ())):
+        value = facts.value(name)
+        if everything or not _says_nothing(value):
+            yield KnownFact(name, _words(value), _origin(facts, name))
     yield from _config_facts(facts, everything)
     yield from _argument_facts(facts, everything)
     if everything:
@@ -184,5 +190,5 @@ def _version_origin(run: Run) -> str:
     if run.version is None:
         return "assumed: the newest known release"
     version = run.version
-    where = version.where if version.line is None else f"{version.where}:{version.line}"
+    where = version.where
     return where if version.exact else f"{where} leaves the release open"

@@ -308,7 +308,7 @@ def words_of(launch: Launch) -> tuple[str | None, ...]:
     """The words that the script gets; None for one that can't be told."""
     words = [None if isinstance(one.text, Unknown) else one.text for one in launch.arguments]
     if launch.launcher == "deepspeed" and not launch.options.get("no_local_rank"):
-        words = ["--local_rank=0", *words]
+        words = ["--local_rank", None, *words]  # another number on each rank
     return tuple(words)
 
 

@@ -10,10 +10,11 @@ from dslint.documents.shell_document import Command, ShellDocument
 from dslint.documents.shell_reader import read_shell
 from dslint.documents.source import Source
 
-PIECES = (
+JOINED_PIECES = (
     "<<EOF|<<'E'|<<-E|\nEOF\n|\n| |\"|'|$(|)|${|}|a|E\n|;|&|if |then |fi\n|case |esac|in |((|))|$((|[[|]]|=|(|\\\n|\\"
     "|`|#|é|for |do |done |<<|>|function |{|\t|\r\n|<<<|:-|A=|A+=(|$A|${A[@]}|python |&&|export |\r|\x00"
-).split("|")
+)
+PIECES = JOINED_PIECES.split("|")
 
 
 def read(text: str) -> ShellDocument:

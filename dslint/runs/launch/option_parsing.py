@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from dslint.documents.source import Span
 from dslint.runs.launch.launch import Argument, Option, UnknownOption
@@ -14,15 +13,15 @@ from dslint.runs.unknown import UNDECIDABLE, Unknown
 _NEGATIVE_NUMBER = re.compile(r"-\d+|-\d*\.\d+")
 
 
-@dataclass
 class Parsed:
     """What stood behind a launcher's name."""
 
-    options: dict[str, Option] = field(default_factory=dict)
-    unknown_options: list[UnknownOption] = field(default_factory=list)
-    incomplete: bool = False
-    script: Argument | None = None
-    rest: tuple[Argument, ...] = ()
+    def __init__(self) -> None:
+        self.options: dict[str, Option] = {}
+        self.unknown_options: list[UnknownOption] = []
+        self.incomplete = False
+        self.script: Argument | None = None
+        self.rest: tuple[Argument, ...] = ()
 
 
 def parse_options(arguments: Sequence[Argument], table: OptionTable) -> Parsed:

@@ -55,7 +55,8 @@ _ACCELERATE_VALUED = """
     deepspeed_hostfile deepspeed_inclusion_filter deepspeed_moe_layer_cls_names deepspeed_multinode_launcher
     dynamo_backend dynamo_mode env fp8_amax_compute_algo fp8_amax_history_len fp8_backend
     fp8_enable_fsdp_float8_all_gather fp8_format fp8_interval fp8_margin fp8_opt_level
-    fp8_override_linear_precision fp8_pad_inner_dim fsdp_activation_checkpointing fsdp_auto_wrap_policy
+    fp8_override_linear_precision fp8_pad_inner_dim fsdp_activation_checkpointing
+    fsdp_activation_checkpointing_offload fsdp_auto_wrap_policy
     fsdp_backward_prefetch fsdp_cpu_ram_efficient_loading fsdp_forward_prefetch fsdp_min_num_params
     fsdp_offload_params fsdp_reshard_after_forward fsdp_sharding_strategy fsdp_state_dict_type
     fsdp_sync_module_states fsdp_transformer_layer_cls_to_wrap fsdp_use_orig_params fsdp_version gpu_ids

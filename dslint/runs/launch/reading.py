@@ -73,7 +73,7 @@ __all__ = ["embedded_files", "launches"]
 _A_LAUNCH_MAY_STAND = re.compile(rb"python|deepspeed|torchrun|accelerate|\bds\b|\bpypy|\.py\b")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Context:
     """What has been taken off in front of a launcher."""
 
@@ -270,11 +270,16 @@ def _behind_python_flags(arguments: Sequence[Argument]) -> int:
 
 
 def _parse_python(arguments: Sequence[Argument]) -> Parsed:
+    parsed = Parsed()
+    start = 0
     if arguments[0].text == "-m":
-        options = {"module": Option(True, arguments[0].span)}
-        script = arguments[1] if len(arguments) > 1 else None
-        return Parsed(options, script=script, rest=tuple(arguments[2:]))
-    return Parsed(script=arguments[0], rest=tuple(arguments[1:]), incomplete=arguments[0].many)
+        parsed.options["module"] = Option(True, arguments[0].span)
+        start = 1
+    if start < len(arguments):
+        parsed.script = arguments[start]
+        parsed.incomplete = arguments[start].many
+    parsed.rest = tuple(arguments[start + 1 :])
+    return parsed
 
 
 def _inner_start(wrapper: str, arguments: Sequence[Argument]) -> int | None:

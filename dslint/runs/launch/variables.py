@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from dslint.documents.shell_document import Assignment, Block, Command, Piece, Word
 from dslint.documents.source import Span
@@ -20,7 +20,7 @@ _LONGEST = 65_536  # characters of a value
 _MOST_WORDS = 4_096
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Variable:
     r"""A variable's value.
 
@@ -37,14 +37,14 @@ class Variable:
     exported: bool = False
 
 
-@dataclass
 class _Frame:
     """A block being read."""
 
-    block: Block
-    before: dict[str, Variable | None] = field(default_factory=dict)
-    other_ends: dict[str, list[Variable | None]] = field(default_factory=dict)
-    masked: dict[str, Variable] = field(default_factory=dict)
+    def __init__(self, block: Block) -> None:
+        self.block = block
+        self.before: dict[str, Variable | None] = {}
+        self.other_ends: dict[str, list[Variable | None]] = {}
+        self.masked: dict[str, Variable] = {}
 
 
 class Variables:

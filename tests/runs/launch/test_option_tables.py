@@ -60,7 +60,7 @@ def test_spellings_of_one_option_share_a_name(launcher: str) -> None:
 LINES = {
     "deepspeed": [
         "--num_gpus 8 t.py --a", "--num_g=8 t.py", "-H h -i a:0 t.py -H x", "-Hh t.py", "--mod pkg --num_gpus 1", "--num_gpus -1 t.py",
-        "--num-gpus 8 t.py", "--no_ssh --node_rank=1 t.py -- b", "--master 1 t.py",
+        "--num-gpus 8 t.py", "--no_ssh --node_rank=1 t.py b", "--master 1 t.py",
     ],
     "torchrun": ["--nproc-per-node=2 --nnodes 1:2 t.py", "--standalone -m pkg -m", "--nproc 2 t.py", "-r3 -t 3 t.py --tee", "--nnode 2 t.py"],
     "accelerate": ["--config_file a --use-deepspeed t.py --b", "--num_processes 8 -m pkg", "--zero_stage 3 t.py --zero_stage 2"],

@@ -13,10 +13,11 @@ from dslint.runs.launch.launch import Launch, option_of
 from dslint.runs.launch.reading import embedded_files, launches
 from dslint.runs.unknown import Unknown
 
-PIECES = (
+JOINED_PIECES = (
     'python |deepspeed |torchrun |srun |bash -c |eval |x.py |env |A=1 |--num_gpus |-n |8 |=|"$@"|${A[@]}|$A|A=|A+=(|)'
     "|export |\n|;|'|\"|if |then |fi\n|else |for i in |do |done\n|f() {|}|cd x|&&|accelerate launch |-m |<<EOF\n|EOF\n"
-).split("|")
+)
+PIECES = JOINED_PIECES.split("|")
 
 
 def all_of(text: str) -> tuple[Launch, ...]:

@@ -51,7 +51,8 @@ def engines(facts: Facts) -> tuple[Thing, ...]:
 def engine_of(call: Call) -> Thing | None:
     """The engine that a call of deepspeed.initialize makes."""
     first = call.result[0] if isinstance(call.result, tuple) and call.result else None
-    return first if isinstance(first, Thing) and first.kind == "engine" else None
+    is_engine = isinstance(first, Thing) and first.kind == "engine"
+    return first if is_engine and first.attributes.get("initialize") is call else None
 
 
 def initialize_of(engine: Thing) -> Call:
