@@ -19,6 +19,7 @@ class Files:
 
         A relative path is tried in each folder, then in those above them up to the top of the repository.
         """
+        reference = os.path.expanduser(reference)
         if os.path.isabs(reference):
             return self._read(reference)
         for folder in folders:

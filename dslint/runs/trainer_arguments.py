@@ -83,7 +83,7 @@ class TrainerArguments:
 
     def value(self, name: str) -> Any:
         """The value of an argument as the object is made: as given, or its default; Unknown if neither is told."""
-        if self._sets_itself(name) or (self.thing.call is None and name in self.changed):
+        if self.sets_itself(name) or (self.thing.call is None and name in self.changed):
             return UNDECIDABLE  # what constructor or command said is overwritten
         found = self.stated(name)
         if found is not NOTHING:
@@ -180,7 +180,7 @@ class TrainerArguments:
         made_of = self.thing.attributes.get("__class__")
         return made_of if isinstance(made_of, Class) else None
 
-    def _sets_itself(self, name: str) -> bool:
+    def sets_itself(self, name: str) -> bool:
         """Whether a class of the script may assign an argument in its own methods."""
         made_of = self._class
         if made_of is None:

@@ -45,7 +45,7 @@ def _unknown_options(launch: Launch) -> Iterator[Item]:
             option.span,
             option=option.name,
             command=COMMANDS[launch.launcher],
-            advice=_advice(launch, advice(near)),
+            advice=_advice(launch, name, advice(near)),
         )
 
 
@@ -66,8 +66,8 @@ COUNTS = {
 """By the name of an option, what the other launchers call the same."""
 
 
-def _advice(launch: Launch, near: str) -> str:
-    name = launch.unknown_options[0].name.lstrip("-").replace("-", "_")
+def _advice(launch: Launch, name: str, near: str) -> str:
+    """The end of the message: what is meant, as far as that can be told."""
     meant = COUNTS.get(name, {}).get(launch.launcher)
     if meant:
         return f": here it is `{meant}`"

@@ -32,6 +32,10 @@ FACTS: Mapping[str, Fact] = {
         "key",
         "section",
     ),
+    "trainer.without_warmup": script_fact(
+        "whether the Trainer's arguments ask for no warm-up, in words or by silence",
+        "trainer_values:without_warmup",
+    ),
     "trainer.changed_arguments": script_items(
         "assignments to arguments that were written into the config before, under `key`",
         "trainer_values:changed_arguments",

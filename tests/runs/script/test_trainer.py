@@ -59,6 +59,15 @@ class TestValuesThatAreCompared:
         )
         assert found(text, with_keys(**config)) == []
 
+    def test_warmup_in_the_config_alone_is_a_difference(self) -> None:
+        text = 'args = TrainingArguments("out", deepspeed="ds_config.json"{})\nTrainer(args=args).train()\n'
+        config = with_keys(
+            **ADAM, scheduler={"type": "WarmupLR", "params": {"warmup_max_lr": "auto", "warmup_num_steps": 50}}
+        )
+        assert found(text.format(""), config) == ["DS730"]
+        assert found(text.format(", warmup_steps=50"), config) == []
+        assert found(text.format(", warmup_ratio=0.1"), config) == []
+
     def test_without_deepspeed_nothing_is_compared(self) -> None:
         text = 'args = TrainingArguments("out")\nTrainer(args=args).train()\n'
         assert found(text, with_keys(gradient_clipping=0.3)) == []
@@ -161,10 +170,28 @@ class TestKeysThatAreMissing:
         )
         assert found(text, with_keys(**config)) == [code]
 
+    @pytest.mark.parametrize(
+        ("given", "expected"),
+        [
+            ("", ["DS759"]),
+            ("warmup_steps=0", ["DS759"]),
+            ("warmup_steps=10", []),
+            ("warmup_ratio=0.1", []),
+            ("warmup_ratio=anything()", []),
+            ("**anything()", []),
+        ],
+    )
+    def test_no_steps_of_warmup(self, given: str, expected: list[str]) -> None:
+        text = (
+            f'args = TrainingArguments("out", deepspeed="ds_config.json", {given})\nTrainer(args=args).train()\n'
+        )
+        scheduler = {"type": "WarmupLR", "params": {"warmup_max_lr": "auto", "warmup_num_steps": "auto"}}
+        assert found(text, with_keys(**ADAM, scheduler=scheduler)) == expected
+
     @pytest.mark.parametrize("kind", ["WarmupDecayLR", "WarmupLR"])
     def test_the_usual_pairs_of_schedules_are_silent(self, kind: str) -> None:
         schedule = "linear" if kind == "WarmupDecayLR" else "constant_with_warmup"
-        text = f'TrainingArguments("out", deepspeed="ds_config.json", optim="adamw_torch", lr_scheduler_type="{schedule}")\n'
+        text = f'TrainingArguments("out", deepspeed="ds_config.json", optim="adamw_torch", warmup_steps=5, lr_scheduler_type="{schedule}")\n'
         assert (
             found(text, with_keys(**ADAM, scheduler={"type": kind, "params": {"warmup_num_steps": "auto"}})) == []
         )

@@ -17,9 +17,9 @@ from dslint.runs.script.events import Store
 from dslint.runs.script.facts.accelerator import deeds_of
 from dslint.runs.script.facts.trainer_objects import gives_config
 from dslint.runs.script.items import item, plain
-from dslint.runs.script.values import Entry, Table
+from dslint.runs.script.values import NOTHING, Entry, Table
 from dslint.runs.trainer_arguments import TrainerArguments
-from dslint.runs.unknown import Unknown
+from dslint.runs.unknown import UNDECIDABLE, Unknown
 
 ADAM = ("adam", "adamw")
 """Optimizers of a config whose defaults UNHEARD speaks of, in lower case."""
@@ -34,6 +34,9 @@ UNHEARD: Mapping[str, tuple[NamePath, tuple[Any, ...]]] = {
     "warmup_ratio": (("scheduler", "params", "warmup_num_steps"), (0.0,)),
 }
 """By argument, the key that hands it on, and the values with which its absence makes no difference."""
+
+WARMUPS = ("warmup_steps", "warmup_ratio")
+"""Arguments that ask for a warm-up."""
 
 CHANGEABLE = frozenset(
     [
@@ -69,7 +72,7 @@ def _mismatch(facts: Facts, arguments: TrainerArguments, path: NamePath) -> Item
     written = facts.config.written(path)
     if not _is_compared(facts, path, written) or _may_be_changed(facts, arguments, path):
         return None
-    expected = FILLED[path](facts)
+    expected = _expected(facts, path, written)
     if isinstance(expected, Unknown) or written == expected:
         return None
     source, span = facts.config.place(path)
@@ -93,6 +96,15 @@ def _mismatch(facts: Facts, arguments: TrainerArguments, path: NamePath) -> Item
         tuple((there, text) for other, there, text in places if other is source),
         tuple(place for place in places if place[0] is not source),
     )
+
+
+def _expected(facts: Facts, path: NamePath, written: Any) -> Any:
+    """What the Trainer compares a value with; no warm-up is 0 or 1, according to the release of Transformers."""
+    expected = FILLED[path](facts)
+    is_warmup = path == ("scheduler", "params", "warmup_num_steps")
+    if isinstance(expected, Unknown) and is_warmup and written > 1 and without_warmup(facts) is True:
+        return 0
+    return expected
 
 
 _NO_STEP = {"text": "", "guard": None, "on_one_rank": False, "in_loop": False, "is_called": True}
@@ -200,6 +212,21 @@ def _makes(facts: Facts, section: str) -> bool:
     if not isinstance(kind, str):
         return False
     return kind.lower() in ADAM if section == "optimizer" else kind.startswith("Warmup")
+
+
+def without_warmup(facts: Facts) -> bool | Unknown:
+    """Whether the Trainer's arguments ask for no warm-up, by saying so or by saying nothing."""
+    arguments = facts.arguments
+    if arguments is None or any(map(arguments.sets_itself, WARMUPS)) or arguments.changed & set(WARMUPS):
+        return UNDECIDABLE
+    for name in WARMUPS:
+        stated = arguments.stated(name)
+        value = arguments.given(name) if stated is NOTHING else plain(stated)
+        if isinstance(value, Unknown):
+            return value
+        if value:
+            return False
+    return True
 
 
 # --- two configs ---
