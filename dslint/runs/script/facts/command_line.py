@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 from dslint.runs.script.arguments import HfParser, Option, Parser
 from dslint.runs.script.events import Call
 from dslint.runs.script.reading import Deeds
-from dslint.runs.script.values import NOTHING, Class, Table, Thing, Value
+from dslint.runs.script.values import NOTHING, Class, Named, Table, Thing, Value
 
 Words = Sequence["str | None"]
 """The words after the script; None for one that can't be told."""
@@ -40,7 +40,7 @@ def strict_parses(deeds: Deeds) -> Iterator[Call]:
 
     They are made in every run, and by a parser of which all arguments are known.
     """
-    if not deeds.is_complete:
+    if not deeds.is_complete or _changes_words(deeds):
         return
     for call in deeds.calls:
         is_bare = not call.positional and not call.keywords and call.is_complete
@@ -53,14 +53,41 @@ def strict_parses(deeds: Deeds) -> Iterator[Call]:
 _STRICT = frozenset(["parse_args", "parse_args_into_dataclasses"])
 
 
+def _changes_words(deeds: Deeds) -> bool:
+    """Whether the script changes its own command line before anybody reads it."""
+    is_set = any(
+        isinstance(store.target, Named)
+        and (store.target.name, store.name) in (("sys", "argv"), ("sys.argv", "[]"))
+        for store in deeds.stores
+    )
+    return is_set or any(call.dotted.startswith("sys.argv.") for call in deeds.calls)
+
+
 def _is_known(deeds: Deeds, parser: Value) -> bool:
+    """Whether all arguments of a parser are known, and it reads them in the usual way."""
     if isinstance(parser, HfParser):
         return fields_of(parser) is not None
     if not isinstance(parser, Parser) or not parser.is_complete or "__class__" in parser.attributes:
         return False
+    if not all(map(_is_plain, parser.options)):
+        return False
     made = parser.call
     is_usual = isinstance(made, Call) and not STRANGE & set(made.keywords) and made.is_complete
     return is_usual and not any(_may_add(call, parser) for call in deeds.calls)
+
+
+def _is_plain(option: Option) -> bool:
+    """Whether an argument takes its words in a way that its declaration shows."""
+    keywords = option.node.keywords if isinstance(option.node, ast.Call) else []
+    return all(_is_plain_keyword(keyword) for keyword in keywords if keyword.arg in ("action", "nargs"))
+
+
+def _is_plain_keyword(keyword: ast.keyword) -> bool:
+    value = keyword.value
+    if isinstance(value, ast.Attribute):
+        return value.attr == "BooleanOptionalAction"
+    is_rest = isinstance(value, ast.Constant) and value.value in (argparse.REMAINDER, argparse.PARSER)
+    return isinstance(value, ast.Constant) and not is_rest
 
 
 def _may_add(call: Call, parser: Parser) -> bool:
