@@ -57,6 +57,7 @@ class Document:
         duplicates: keys that stand twice in one object; `value` holds the last of them.
         not_strict: the first place that strict JSON forbids, for formats wider than JSON.
         placeholders: unfilled pieces of a template.
+        open: objects that may hold more keys than `value` shows, by path.
         language: what it is written in: "json", "yaml" or "python"; "none" for a stand-in for a file that nobody
             has, of which nothing is known.
     """
@@ -69,6 +70,7 @@ class Document:
     duplicates: tuple[DuplicateKey, ...] = ()
     not_strict: SyntaxProblem | None = None
     placeholders: tuple[Placeholder, ...] = ()
+    open: frozenset[NodePath] = frozenset()
     language: str = "json"
 
 

@@ -45,7 +45,7 @@ class EffectiveConfig:
             return UNDECIDABLE
         node = self.keys.node(path)
         if not found:
-            return self._default(path, node)
+            return UNDECIDABLE if self._may_be_there(path) else self._default(path, node)
         if written == "auto" and node is not None and isinstance(written, str):
             return self._filled(node, path)
         return written if node is None else coerce(written, node)
@@ -54,13 +54,18 @@ class EffectiveConfig:
         """Whether the key stands in the file, under this or an older name."""
         if not isinstance(self._tree, dict):
             return UNDECIDABLE
-        return _find(self._tree, path)[0]
+        return _find(self._tree, path)[0] or (UNDECIDABLE if self._may_be_there(path) else False)
 
     def written(self, path: NamePath) -> Any:
         """What the file has under exactly this name, unconverted; None where it has nothing."""
         if not isinstance(self._tree, dict) or self._is_placeholder(path):
             return UNDECIDABLE
-        return _find(self.document.value, path)[1]
+        found, written = _find(self.document.value, path)
+        return UNDECIDABLE if not found and self._may_be_there(path) else written
+
+    def _may_be_there(self, path: NamePath) -> bool:
+        """Whether an absent key may be given in a way that nobody can follow."""
+        return bool(self.document.open) and any(path[:length] in self.document.open for length in range(len(path)))
 
     def place(self, path: NamePath) -> tuple[Source, Span]:
         """Where a key stands with its value; for an absent one, the closest thing in the file."""

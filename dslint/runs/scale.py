@@ -20,12 +20,10 @@ def _ranks(facts: Facts) -> int | Unknown:
     if facts.run.launch is not None:
         from dslint.runs.launch.facts import ranks
 
-        started = ranks(facts)
-        if not isinstance(started, Unknown):
-            return started
+        return ranks(facts)
     if options.gpus is not None:
         return options.gpus * (options.nodes or 1)
-    started = accelerate.ranks(facts.run.accelerate)  # type: ignore[assignment]
+    started = accelerate.ranks(facts.run.accelerate)
     return needs("the number of GPUs (--gpus)") if started is None else started
 
 

@@ -31,7 +31,8 @@ LARGEST_MODULE = 200_000
 """Bytes of a module that is still read along with the script that imports it."""
 
 TELLING = re.compile(
-    rb"deepspeed|zero_optimization|train_batch_size|add_argument|TrainingArguments|Accelerator|save_pretrained|get_rank|is_main_process|DataLoader",
+    rb"deepspeed|zero_optimization|train_batch_size|add_argument|TrainingArguments|Accelerator|save_pretrained|get_rank|is_main_process|DataLoader"
+    rb"|from_pretrained|nn\.Module|optim|Trainer",
     re.I,
 )
 """What the text of a module has that may matter to the script that imports it."""
@@ -191,7 +192,9 @@ class _Linker:
                 if source is not None:
                     configs.setdefault((source.path, source.data), source)
             elif isinstance(use.value, Table):
-                configs.setdefault(id(use.value), as_document(use.value, deeds.script))
+                file = self._config_file(use.value.file, folders) if isinstance(use.value.file, str) else None
+                loaded = None if file is None else read_config(file)
+                configs.setdefault(id(use.value), as_document(use.value, deeds.script, loaded))
         return list(configs.values())
 
     def _config_file(self, reference: str, folders: Sequence[str]) -> Source | None:

@@ -152,3 +152,30 @@ def test_a_config_that_the_command_writes_itself_has_places_in_the_command(folde
     (run,) = runs("run.sh")
     assert run.config.value == {"zero_optimization": {"stage": 3}}
     assert run.config.source.place(run.config.keys["zero_optimization",].start).line == 4
+
+
+def test_a_file_that_the_script_changes_is_known_with_the_places_of_the_file(folder: Path) -> None:
+    write(
+        folder,
+        ds_DOT_json=CONFIG,
+        train_DOT_py="import deepspeed, json\nconfig = json.load(open('ds.json'))\nconfig['train_batch_size'] = 16\n"
+        "config['fp16'] = {'enabled': True, **more()}\n"
+        "engine, *_ = deepspeed.initialize(model=make(), config=config)",
+    )
+    (run,) = runs("train.py")
+    assert run.config.value["train_batch_size"] == 16
+    assert run.config.source.path == "ds.json"
+    assert run.config.source.slice(run.config.keys["zero_optimization",]) == '"zero_optimization"'
+    assert set(run.config.values) >= {("fp16",), ("fp16", "enabled"), ("train_batch_size",)}
+    assert run.config.open == {("fp16",)}
+
+
+def test_what_a_dict_may_hold_beside_its_own_keys_is_unknown(folder: Path) -> None:
+    from dslint.lint import facts_of
+    from dslint.runs.unknown import Unknown
+
+    write(folder, train_DOT_py=RAW.format(config='{"train_batch_size": 4, **more()}'))
+    facts = facts_of(runs("train.py")[0])
+    assert facts.value("config.train_batch_size") == 4
+    assert isinstance(facts.value("config.zero_optimization.stage"), Unknown)
+    assert isinstance(facts.given("config.optimizer"), Unknown)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dslint.runs.facts import Facts
 from dslint.runs.launch.launch import Launch
-from dslint.runs.launch.world import World, world_of
-from dslint.runs.unknown import UNDECIDABLE, Unknown
+from dslint.runs.launch.world import GPUS, World, world_of
+from dslint.runs.unknown import UNDECIDABLE, Unknown, needs
 
 LARGEST = 1_000_000
 """More ranks than any run has; a larger number is a mistake that says nothing."""
@@ -19,13 +19,26 @@ SPAWNERS = (
 )
 """In the names of functions by which a script starts further ranks itself."""
 
+OF_SEVERAL_NODES = ("hostfile", "num_nodes", "nnodes", "num_machines", "nodes", "ntasks")
+"""Options that show that there may be more nodes than one."""
+
 RANK_VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
 """Variables that tell a process which rank it is."""
 
 
 def ranks(facts: Facts) -> int | Unknown:
-    """Number of ranks that the launch command starts, over all nodes."""
-    return world(facts).ranks
+    """Number of ranks over all nodes: what the command starts; where it leaves that open, --gpus and --nodes."""
+    found, options = world(facts), facts.run.options
+    if not isinstance(found.ranks, Unknown):
+        return found.ranks
+    if options.gpus is None:
+        return found.ranks if found.ranks.needs else GPUS
+    per_node = options.gpus if isinstance(found.per_node, Unknown) else found.per_node
+    if not isinstance(found.nodes, Unknown):
+        return per_node * found.nodes
+    if options.nodes is None and any(name in launch_of(facts).options for name in OF_SEVERAL_NODES):
+        return needs("the number of nodes (--nodes)")
+    return per_node * (options.nodes or 1)
 
 
 def gpus(facts: Facts) -> int | Unknown:

@@ -91,9 +91,14 @@ def hostfile_problems(facts: Facts) -> tuple[Item, ...]:
         return ()
     option = launch.options["hostfile"]
     if problem.kind == "empty":
-        return (_item(launch, option.span, {"kind": problem.kind, "line": ""}),)
+        return (
+            _item(
+                launch, option.span, {"kind": problem.kind, "line": "", "why": "no host stands in the hostfile"}
+            ),
+        )
     place = ((launch.source, option.span, "the hostfile of this command"),)
-    fields = {"kind": problem.kind, "line": source.slice(problem.span)}
+    line = source.slice(problem.span)
+    fields = {"kind": problem.kind, "line": line, "why": f"`{line.split()[0]}` stands in the hostfile twice"}
     return (Item(fields, source, problem.span, elsewhere=place),)
 
 

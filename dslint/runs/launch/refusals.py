@@ -70,13 +70,13 @@ def _advice(launch: Launch, name: str, near: str) -> str:
     """The end of the message: what is meant, as far as that can be told."""
     meant = COUNTS.get(name, {}).get(launch.launcher)
     if meant:
-        return f": here it is `{meant}`"
+        return f"; here it is `{meant}`"
     if near:
         return near
     script = (
         launch.script.text if launch.script is not None and isinstance(launch.script.text, str) else "the script"
     )
-    return f": an argument for the script stands behind {script}"
+    return f"; an argument for the script belongs behind {script}"
 
 
 @dataclass(frozen=True)

@@ -167,11 +167,21 @@ def _parse(reading: Calls, parser: Parser, call: Call) -> Thing:
 def _words(call: Call, given: Words | None) -> Words | None:
     """The words that are parsed: those of the command, or those that the script itself gives."""
     own = call.argument(0, "args")
-    if own is None:
+    if own is None or _is_command_line(own):
         return given
     if isinstance(own, list) and all(isinstance(word, str) for word in own):
         return own
     return None
+
+
+def _is_command_line(value: Value) -> bool:
+    """Whether a value is `sys.argv[1:]`."""
+    return (
+        isinstance(value, Thing)
+        and value.name == "[:]"
+        and isinstance(value.inputs[0], Named)
+        and value.inputs[0].name == "sys.argv"
+    )
 
 
 def _value(option: Option, given: dict[str, Value] | None) -> Value:
@@ -266,7 +276,8 @@ def _parse_dataclasses(reading: Calls, parser: HfParser, call: Call) -> Value:
         return Thing("result", call.name, call.node, (parser,))
     words = reading.arguments if call.dotted in _FROM_COMMAND_LINE else None
     given = None if words is None else _scan_freely(words)
-    if given is not None and call.argument(0, "args") is not None:
+    own = call.argument(0, "args")
+    if own is not None and not _is_command_line(own):
         given = None
     made = [_filled(one, given, call) for one in parser.classes]
     is_open = given is None or "*" in given or "config" in given

@@ -30,12 +30,6 @@ STARTERS = frozenset(
 """Functions that call the function they are given."""
 
 
-SETTINGS = frozenset(
-    ["training_args", "deepspeed_plugin", "accelerator", "lightning_trainer", "lightning_strategy"]
-)
-"""Kinds of things whose keyword arguments become attributes."""
-
-
 @dataclass(eq=False)
 class Calls(Expressions):
     """Goes through calls."""
@@ -44,6 +38,7 @@ class Calls(Expressions):
     returned: list[list[Value]] = field(default_factory=list)
     times: dict[ast.AST, int] = field(default_factory=dict)
     active: set[ast.AST] = field(default_factory=set)
+    _spread: dict[str, ast.AST] = field(default_factory=dict)
 
     def execute_block(self, body: Sequence[ast.stmt], scope: Scope) -> bool:
         """Go through statements; whether they surely leave the block."""
@@ -62,13 +57,13 @@ class Calls(Expressions):
         if isinstance(callee, Class):
             return self._instantiate(callee, positional, keywords, is_complete, node)
         call = Call(name, receiver, positional, keywords, is_complete, node, self.spot)
+        call.spread = self._spread
         self.calls.append(call)
         self.by_node[node] = call
         call.result = self._result(call)
         if isinstance(call.result, Thing) and call.result.call is None:
             call.result.call = call
-            if call.result.kind in SETTINGS:
-                call.result.attributes.update(keywords)
+            known_calls.give_settings(call.result, call)
         return call.result
 
     def _callee(self, func: ast.expr, scope: Scope) -> tuple[Value, Value, str]:
@@ -91,7 +86,9 @@ class Calls(Expressions):
             return None, None, value.name
         if isinstance(value, (Function, Class)):
             return None, value, ""
-        return value if isinstance(value, Thing) else Thing("constant", "", func), None, "__call__"
+        if isinstance(value, (Thing, tuple)):
+            return value, None, "__call__"
+        return Thing("constant", "", func), None, "__call__"
 
     def _arguments(self, node: ast.Call, scope: Scope) -> tuple[tuple[Value, ...], dict[str, Value], bool]:
         positional: list[Value] = []
@@ -105,14 +102,19 @@ class Calls(Expressions):
             else:
                 is_complete = False
         keywords: dict[str, Value] = {}
+        spread: dict[str, ast.AST] = {}
         for keyword in node.keywords:
             value = self.evaluate(keyword.value, scope)
             if keyword.arg is not None:
                 keywords[keyword.arg] = value
-            elif isinstance(value, Table) and not value.open:
-                keywords.update({key: entry.value for key, entry in value.entries.items() if isinstance(key, str)})
+            elif isinstance(value, Table):
+                entries = {key: entry for key, entry in value.entries.items() if isinstance(key, str)}
+                keywords.update({key: entry.value for key, entry in entries.items()})
+                spread |= {key: entry.value_node for key, entry in entries.items() if entry.value_node is not None}
+                is_complete = is_complete and not value.open
             else:
                 is_complete = False
+        self._spread = spread
         return tuple(positional), keywords, is_complete
 
     def _result(self, call: Call) -> Value:
@@ -147,7 +149,7 @@ class Calls(Expressions):
         self.entered.add(definition)
         given = (function.bound, *positional) if function.bound is not None else tuple(positional)
         scope = Scope(function.scope)
-        self._bind_parameters(definition.args, given, keywords, scope, definition)
+        self._bind_parameters(definition.args, given, keywords, scope, definition, node)
         if node is definition:  # nobody calls it here: what it is given is anybody's guess
             self._forget_rest(definition.args, scope)
         return self._run(definition, scope)
@@ -180,6 +182,7 @@ class Calls(Expressions):
         keywords: Mapping[str, Value],
         scope: Scope,
         definition: ast.AST,
+        caller: ast.AST,
     ) -> None:
         plain = [*parameters.posonlyargs, *parameters.args]
         defaults = dict(zip([one.arg for one in plain][::-1], parameters.defaults[::-1], strict=False))
@@ -195,7 +198,7 @@ class Calls(Expressions):
             elif name in keywords:
                 value = keywords[name]
             elif name in defaults:
-                value = self.evaluate(defaults[name], scope.above or scope)
+                value = self._default(defaults[name], parameter, scope)
             else:
                 value = self._parameter(parameter, scope)
             scope.values[name] = value
@@ -203,11 +206,20 @@ class Calls(Expressions):
             scope.values[parameters.vararg.arg] = tuple(positional[len(plain) :])
         if parameters.kwarg:
             known = {one.arg for one in (*plain, *parameters.kwonlyargs)}
+            nodes = {one.arg: one.value for one in getattr(caller, "keywords", ())}
             table = Table(definition, {}, depth=len(self.guards))
             for key, value in keywords.items():
                 if key not in known:
-                    table.entries[key] = Entry(value, None, None)
+                    node = nodes.get(key)
+                    table.entries[key] = Entry(value, node, node)
             scope.values[parameters.kwarg.arg] = table
+
+    def _default(self, node: ast.expr, parameter: ast.arg, scope: Scope) -> Value:
+        """The default of a parameter; in a function that only other files call, they may give something else."""
+        value = self.evaluate(node, scope.above or scope)
+        if self.is_called or self.stack:
+            return value
+        return Thing("parameter", parameter.arg, parameter, (value,), {"default": value})
 
     def _parameter(self, parameter: ast.arg, scope: Scope) -> Thing:
         """A parameter that nobody gave: what its annotation says."""
@@ -220,6 +232,10 @@ class Calls(Expressions):
         elif isinstance(annotated, Class):
             kind = kind_of_instance(annotated.bases)
         return Thing(kind, parameter.arg, parameter)
+
+    def read_property(self, bound: Function) -> Value:
+        """What a property gives."""
+        return self.enter(bound, (), {}, bound.node.body[0] if isinstance(bound.node.body, list) else bound.node)
 
     def _instantiate(
         self,
@@ -243,6 +259,7 @@ class Calls(Expressions):
         if isinstance(init, Function):
             self.enter(Function(init.node, init.scope, made), positional, keywords, node)
         made.call = call
+        known_calls.give_settings(made, call)
         made_of.instance = made
         call.result = made
         return made

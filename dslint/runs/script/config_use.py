@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from dslint.documents.document import Document, NodePath, Placeholder
 from dslint.documents.python_reader import Script
-from dslint.documents.source import Source, Span
+from dslint.documents.source import Span
 from dslint.runs.script.events import Call
 from dslint.runs.script.reading import Deeds
-from dslint.runs.script.values import Named, PathText, Table, Thing, Value, is_known
+from dslint.runs.script.values import Entry, Named, PathText, Table, Thing, Value, is_known
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def node_of(call: Call, position: int | None, name: str) -> ast.AST:
             return keyword.value
     if position is not None and position < len(call.node.args):
         return call.node.args[position]
-    return call.node
+    return call.spread.get(name, call.node)
 
 
 def reference_of(value: Value) -> str | None:
@@ -110,63 +110,79 @@ def _is_changed(table: Table) -> bool:
     )
 
 
-def as_document(table: Table, script: Script) -> Document:
-    """The config that a script writes as a dict, with the places of its keys and values.
+def as_document(table: Table, script: Script, file: Document | None = None) -> Document:
+    """The config that a script writes as a dict, or loads from a file and changes.
 
-    Those that another file sets than the one where the dict begins have no place.
+    Args:
+        table: the dict.
+        script: the script that holds it.
+        file: the file that it was loaded from, where it was: its entries then stand there, and what the script
+            changes stands at the entry that it replaces, or at the section around it.
     """
-    return _TableReader(script, script.owner(table.node)).document(table)
+    if file is not None:
+        return _TableReader(script, file).document(table)
+    return _TableReader(script, _empty(script.owner(table.node), table)).document(table)
+
+
+def _empty(script: Script, table: Table) -> Document:
+    """A document for a dict that begins in a script."""
+    return Document(script.source, {}, {}, {(): script.span(table.node)}, language="python")
 
 
 class _TableReader:
-    def __init__(self, main: Script, script: Script) -> None:
-        self.main = main
+    """Makes plain data of a table, with a place for each of its entries."""
+
+    def __init__(self, script: Script, base: Document) -> None:
         self.script = script
+        self.base = base
         self.keys: dict[NodePath, Span] = {}
-        self.values: dict[NodePath, Span] = {}
+        self.values: dict[NodePath, Span] = {(): base.values[()]}
         self.placeholders: list[Placeholder] = []
+        self.open: set[NodePath] = set()
 
     def document(self, table: Table) -> Document:
-        top = self.script.span(table.node)
-        self.values[()] = top
+        """The table as a document."""
         value = self._read(table, ())
         return Document(
-            self.source,
+            self.base.source,
             value,
             self.keys,
             self.values,
             placeholders=tuple(self.placeholders),
+            open=frozenset(self.open),
             language="python",
         )
 
-    @property
-    def source(self) -> Source:
-        return self.script.source
-
     def _read(self, table: Table, path: NodePath) -> dict[str, object]:
         data: dict[str, object] = {}
+        if table.open:
+            self.open.add(path)
         for key, entry in table.entries.items():
-            if not isinstance(key, str):
-                continue
-            here = (*path, key)
-            if entry.key_node is not None and self.main.owner(entry.key_node) is self.script:
-                self._place(here, entry.key_node, entry.value_node)
-            data[key] = self._value(entry.value, here, entry.value_node)
+            if isinstance(key, str):
+                here = (*path, key)
+                self._place(here, entry)
+                data[key] = self._value(entry.value, here)
         return data
 
-    def _place(self, path: NodePath, key: ast.AST, value: ast.AST | None) -> None:
-        self.keys[path] = self.script.span(key)
-        self.values[path] = self.script.whole_span(value or key)
+    def _place(self, path: NodePath, entry: Entry) -> None:
+        """Where an entry stands: in its file, in the script if that holds the dict, or where its section does."""
+        node = entry.key_node
+        if node is not None and self.script.owner(node).source is self.base.source:
+            owner = self.script.owner(node)
+            self.keys[path], self.values[path] = owner.span(node), owner.whole_span(entry.value_node or node)
+        elif path in self.base.keys:
+            self.keys[path], self.values[path] = self.base.keys[path], self.base.values[path]
+        else:
+            above = self.keys.get(path[:-1], self.values[()])
+            self.keys[path] = self.values[path] = above
 
-    def _value(self, value: Value, path: NodePath, node: ast.AST | None) -> object:
+    def _value(self, value: Value, path: NodePath) -> object:
         if isinstance(value, Table):
             return self._read(value, path)
         if isinstance(value, (list, tuple)) and is_known(value):
             return list(value)
         if is_known(value):
             return value
-        is_here = node is not None and self.main.owner(node) is self.script
-        span = self.script.span(node) if node is not None and is_here else self.values[()]
         text = value.name if isinstance(value, (Thing, Named)) else "?"
-        self.placeholders.append(Placeholder(text, span, path))
+        self.placeholders.append(Placeholder(text, self.values[path], path))
         return None

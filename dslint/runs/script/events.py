@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from dslint.runs.script.values import Thing, Value
 
@@ -72,6 +72,7 @@ class Call:
         spot: what surrounds it.
         result: what it gives.
         is_dropped: whether nothing is done with the result.
+        spread: where the keyword arguments stand that `**` spreads, by name.
         unpacked: into how many names the result is unpacked; None where it isn't, or into a starred one.
     """
 
@@ -85,6 +86,7 @@ class Call:
     result: Value = None
     is_dropped: bool = False
     unpacked: int | None = None
+    spread: Mapping[str, ast.AST] = field(default_factory=dict)
 
     @property
     def name(self) -> str:

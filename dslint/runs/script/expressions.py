@@ -128,7 +128,14 @@ class Expressions(State):
         if not isinstance(made_by, Class) or name not in made_by.members:
             return None
         member = made_by.members[name]
-        return Function(member.node, member.scope, owner) if isinstance(member, Function) else member
+        if not isinstance(member, Function):
+            return member
+        bound = Function(member.node, member.scope, owner)
+        return self.read_property(bound) if _is_property(member) else bound
+
+    def read_property(self, bound: Function) -> Value:
+        """What a property gives."""
+        raise NotImplementedError
 
     def _subscript(self, node: ast.Subscript, scope: Scope) -> Value:
         owner = self.evaluate(node.value, scope)
@@ -311,6 +318,13 @@ class Expressions(State):
     def bind(self, target: ast.expr, value: Value, scope: Scope) -> None:
         """Assign a value to a target."""
         raise NotImplementedError
+
+
+def _is_property(function: Function) -> bool:
+    """Whether reading the attribute calls the function (`@property`, `@cached_property`)."""
+    decorators = getattr(function.node, "decorator_list", [])
+    names = [getattr(one, "id", getattr(one, "attr", "")) for one in decorators]
+    return any(name in ("property", "cached_property") for name in names)
 
 
 def _loop(node: ast.AST, over: Value) -> tuple[Any, ...]:

@@ -158,6 +158,8 @@ def kind_of_instance(bases: tuple[str, ...]) -> str:
             return "model"
         if base.rpartition(".")[2] == "TrainerCallback":
             return "callback"
+        if base in ("torch.optim.Optimizer", "torch.optim.optimizer.Optimizer"):
+            return "optimizer"
         kind = kind_of(base)
         if kind != "result":
             return kind

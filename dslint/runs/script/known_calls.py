@@ -377,6 +377,21 @@ METHODS: Mapping[str, Callable[[Any, Call], Value]] = {
 }
 
 
+SETTINGS = frozenset(["training_args", "deepspeed_plugin", "accelerator", "lightning_trainer", "lightning_strategy"])
+"""Kinds of things whose keyword arguments become attributes."""
+
+
+def give_settings(made: Thing, call: Call) -> None:
+    """Give a thing the attributes that its constructor sets from the arguments."""
+    if made.kind in SETTINGS:
+        made.attributes.update(call.keywords)
+    elif made.kind == "trainer":
+        for position, name in ((0, "model"), (1, "args")):
+            value = call.argument(position, name)
+            if isinstance(value, Thing):
+                made.attributes[name] = value
+
+
 def fill_fields(made: Thing, made_of: Class, positional: Sequence[Value], keywords: Mapping[str, Value]) -> None:
     """Give an object of a dataclass of the file its fields."""
     names = list(made_of.fields)

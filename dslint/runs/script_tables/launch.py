@@ -115,10 +115,11 @@ FACTS: Mapping[str, Fact] = {
         "what needs a hostfile, where none is named", "hosts:needs_hostfile", "wants"
     ),
     "launch.hostfile_problems": launch_items(
-        'why the hostfile is refused: `kind` "bad entry", "twice" or "empty"',
+        'why the hostfile is refused: `kind` "bad entry", "twice" or "empty"; `why` for the last two',
         "hosts:hostfile_problems",
         "kind",
         "line",
+        "why",
     ),
     "launch.missing_hostfile": launch_items("a hostfile that isn't there", "hosts:missing_hostfile", "path"),
     "launch.slurm_filters": launch_items(

@@ -93,19 +93,16 @@ FACTS: Mapping[str, Fact] = {
         "enabled",
         "device",
     ),
-    "script.cast_models": script_items(
-        "models cast `to` float16 or bfloat16 before initialize", "precision:cast_models", "to"
-    ),
     # initialize
     "script.wrong_unpackings": script_items(
         "deepspeed.initialize unpacked into a number of `names` other than 4",
         "initializing:wrong_unpackings",
         "names",
     ),
-    "script.methods_of_results": script_items(
-        "an engine's `method` called on the tuple that initialize gives (one item or none)",
-        "initializing:methods_of_results",
-        "method",
+    "script.uses_as_engine": script_items(
+        "the tuple that initialize gives used as if it were the engine (one item or none); the `error` of that",
+        "initializing:uses_as_engine",
+        "error",
     ),
     "script.wrapped_models": script_items(
         "models in a `wrapper` (DistributedDataParallel, ...) that are given to initialize",

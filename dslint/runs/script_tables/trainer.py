@@ -26,7 +26,7 @@ FACTS: Mapping[str, Fact] = {
     ),
     "trainer.unheard": script_items(
         "arguments for an optimizer, or scheduler, of the config that lacks the key which would hand them on",
-        "trainer_values:unheard",
+        "unheard_arguments:unheard",
         "name",
         "value",
         "key",
@@ -34,16 +34,16 @@ FACTS: Mapping[str, Fact] = {
     ),
     "trainer.without_warmup": script_fact(
         "whether the Trainer's arguments ask for no warm-up, in words or by silence",
-        "trainer_values:without_warmup",
+        "unheard_arguments:without_warmup",
     ),
     "trainer.changed_arguments": script_items(
         "assignments to arguments that were written into the config before, under `key`",
-        "trainer_values:changed_arguments",
+        "trainer_changes:changed_arguments",
         "name",
         "key",
     ),
     "trainer.changed_configs": script_items(
-        "assignments into a dict that `taker` has copied before", "trainer_values:changed_configs", "key", "taker"
+        "assignments into a dict that `taker` has copied before", "trainer_changes:changed_configs", "key", "taker"
     ),
     "trainer.dropped_optimizers": script_items(
         "optimizers and schedulers that a Trainer is given", "trainer_calls:dropped_optimizers", "what"
@@ -78,11 +78,11 @@ FACTS: Mapping[str, Fact] = {
         "where",
     ),
     "trainer.own_backwards": script_items(
-        "`loss.backward()` in a Trainer's own training_step", "trainer_calls:own_backwards"
+        "`loss.backward()` in a Trainer's own training_step", "training_steps:own_backwards"
     ),
     "trainer.twice_divided": script_items(
         "backward passes of a Trainer's own training_step whose loss it has divided by the accumulation steps",
-        "trainer_calls:twice_divided",
+        "training_steps:twice_divided",
     ),
     "models.loaded_early": script_items(
         "models that are loaded before the arguments that tell Transformers of the config (`later`)",
@@ -99,21 +99,21 @@ FACTS: Mapping[str, Fact] = {
     ),
     "models.saved_partitioned": script_items(
         "`trainer._save` with a state_dict that was taken from the trained model as it is",
-        "model_loading:saved_partitioned",
+        "model_use:saved_partitioned",
     ),
     "models.resized_late": script_items(
         "resize_token_embeddings after `taker` gave the parameters to an optimizer",
-        "model_loading:resized_late",
+        "model_use:resized_late",
         "taker",
     ),
     "models.generates_alone": script_items(
         "generate without synced_gpus on an engine's model, where Transformers knows of no config",
-        "model_loading:generates_alone",
+        "model_use:generates_alone",
     ),
     "models.without_hidden_size": script_items(
-        "Trainers whose model, a class of the file, has no `config`", "model_loading:without_hidden_size", "name"
+        "Trainers whose model, a class of the file, has no `config`", "model_use:without_hidden_size", "name"
     ),
     "models.auto_sizes": script_fact(
-        'keys of zero_optimization whose "auto" needs the model\'s hidden size', "model_loading:auto_sizes"
+        'keys of zero_optimization whose "auto" needs the model\'s hidden size', "model_use:auto_sizes"
     ),
 }

@@ -88,6 +88,10 @@ def test_with_a_hostfile(options: str, expected: tuple[int | None, ...]) -> None
         ("CUDA_VISIBLE_DEVICES=0 deepspeed train.py", (1, 1, 1)),
         ("torchrun --nproc_per_node auto train.py", (8, 8, 1)),
         ("python train.py", (1, 1, 1)),
+        ("deepspeed $OPTIONS train.py", (8, None, None)),
+        ("deepspeed --hostfile elsewhere train.py", (None, None, None)),
+        ("torchrun --nnodes $N --nproc_per_node 4 train.py", (None, 4, None)),
+        ("torchrun --nnodes 2 --nproc_per_node $N train.py", (16, None, 2)),
     ],
 )
 def test_with_the_gpus_of_a_node(launch: str, expected: tuple[int | None, ...]) -> None:

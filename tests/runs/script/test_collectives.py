@@ -113,3 +113,10 @@ def test_whole_values_meet_from_stage_1_on() -> None:
 def test_saving_16_bit_weights_is_found_where_it_gathers() -> None:
     script = MAKE + 'if rank == 0:\n    engine.save_16bit_model("out")\n'
     assert found("DS640", script, stage=1) == []
+
+
+def test_loading_on_one_rank_leaves_the_others_behind() -> None:
+    script = MAKE + 'if rank == 0:\n    engine.load_checkpoint("out")\n'
+    assert found("DS915", script, stage=2) == ['engine.load_checkpoint("out")']
+    assert found("DS640", script, stage=3) == ['engine.load_checkpoint("out")']
+    assert found("DS915", MAKE + 'engine.load_checkpoint("out")\n', stage=2) == []

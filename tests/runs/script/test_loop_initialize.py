@@ -168,6 +168,23 @@ def test_arguments_that_nobody_can_follow_may_hold_the_optimizer() -> None:
     assert fired(script, config(2, optimizer=None)) == []
 
 
+def test_another_file_may_give_the_optimizer() -> None:
+    script = """
+        import deepspeed
+
+        def prepare(model, optimizer=None, parameters=None):
+            engine, *_ = deepspeed.initialize(model=model, optimizer=optimizer, config="ds_config.json")
+            return engine
+
+        def train(model, loader, optimizer=None):
+            engine = prepare(model, optimizer)
+            for batch in loader:
+                engine.backward(engine(batch))
+                engine.step()
+        """
+    assert fired(script, config(2, optimizer=None)) == []
+
+
 def test_model_parameters_may_be_left_out() -> None:
     assert fired(loop(STEP), config(2)) == []
 
@@ -249,6 +266,15 @@ def test_a_test_for_none_changes_nothing() -> None:
     ("script", "settings"),
     [
         (scheduled(STEP + "\nscheduler.step()", LAMBDA, "optimizer=optimizer"), config(2, optimizer=None)),
+        (
+            loop(
+                STEP + "\nif scheduler is not None:\n    scheduler.step()",
+                before="made = make_scheduler()",
+                given="model=model, lr_scheduler=made",
+                names="engine, _, _, scheduler",
+            ),
+            config(2),
+        ),
         (loop("print(x)\nscheduler.step()", names="engine, _, _, scheduler"), config(2, scheduler=SCHEDULE)),
         (
             loop(STEP, names="engine, _, _, scheduler") + "scheduler.step()\n",

@@ -87,6 +87,7 @@ def test_a_write_is_undone_by_the_next_step(write: str) -> None:
 
 
 WRITES = {
+    "of frozen parameters": after("nn.init.zeros_(model.head.weight)", "model.head.requires_grad_(False)"),
     "before initialize": loop(STEP, before="nn.init.zeros_(model.head.weight)"),
     "after the last step": loop(STEP) + "for p in model.parameters():\n    p.data.mul_(0.5)\n",
     "of another model": after(
@@ -138,6 +139,9 @@ LOADS = {
     "an average and back": after(
         "kept = model.state_dict()\nmodel.load_state_dict(average)\nevaluate(model)\nmodel.load_state_dict(kept)",
         "from tools import average, evaluate",
+    ),
+    "a frozen part": after(
+        "model.teacher.load_state_dict(torch.load('t.pt'))", "model.teacher.requires_grad_(False)"
     ),
     "another model": after("other.load_state_dict(model.state_dict())", "other = make_model()"),
     "a scheduler": after("engine.lr_scheduler.load_state_dict(torch.load('s.pt'))"),

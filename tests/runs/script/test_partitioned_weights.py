@@ -149,6 +149,7 @@ def test_lost_writes_are_found(body: str) -> None:
         "with deepspeed.zero.GatheredParameters(net.up.weight, **options):\n    net.up.weight.data.zero_()",
         "with deepspeed.zero.GatheredParameters(net.up.weight, enabled=False):\n    net.up.weight.data.zero_()",
         "with deepspeed.zero.GatheredParameters(net.up.weight):\n    net.up.weight.clone().zero_()",
+        "with deepspeed.zero.GatheredParameters(net.parameters()):\n    net.up.weight.mul_(2)\n    net.generate(x)",
     ],
 )
 def test_kept_writes_and_reads_are_silent(body: str) -> None:

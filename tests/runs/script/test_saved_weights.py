@@ -41,6 +41,7 @@ def test_partitioned_weights_are_found(save: str) -> None:
         'torch.save(Net().state_dict(), "x.pt")',
         'torch.save(net.config, "x.pt")',
         'torch.save(optimizer.state_dict(), "x.pt")',
+        'torch.save({k: v for k, v in net.state_dict().items() if "lora" in k}, "x.pt")',
         'torch.save({"loss": engine(batches(1)[0][0]).item()}, "x.pt")',
         'with deepspeed.zero.GatheredParameters(net.parameters()):\n    torch.save(net.state_dict(), "x.pt")',
         'with gathered(net):\n    torch.save(net.state_dict(), "x.pt")',

@@ -10,6 +10,7 @@ from tests.runs.script.findings import config, found
 
 PARSE = """
 parser = deepspeed.add_config_arguments(argparse.ArgumentParser())
+parser.add_argument("--local_rank", type=int)
 args = parser.parse_args()
 """
 
@@ -175,3 +176,15 @@ engine, *_ = deepspeed.initialize(model=Block(), config="ds_config.json")
     assert len(found("DS660", script)) == 1
     assert found("DS660", script, stage=2) == []
     assert found("DS660", script.replace("model=Block()", "model=Net()")) == []
+
+
+def test_the_command_line_decides_whether_there_is_a_config() -> None:
+    by_arguments = PARSE + "engine, *_ = deepspeed.initialize(args=args, model=Net())"
+    both = PARSE + 'engine, *_ = deepspeed.initialize(args=args, model=Net(), config="ds_config.json")'
+    given = "deepspeed train.py --deepspeed_config ds_config.json"
+    assert found("DS645", by_arguments, launch=given) == []
+    assert len(found("DS645", by_arguments, launch="deepspeed train.py --deepspeed")) == 1
+    assert found("DS645", by_arguments, launch='deepspeed train.py "$@"') == []
+    assert len(found("DS644", both, launch=given)) == 1
+    assert found("DS644", both, launch="deepspeed train.py") == []
+    assert found("DS644", by_arguments, launch=given) == []

@@ -38,7 +38,7 @@ COLLECTIVES: Mapping[str, int] = {
     "engine.save_16bit_model": 3,
     "engine.save_checkpoint": 0,
     "engine.save_fp16_model": 3,
-    "engine.step": 1,
+    "engine.step": 0,
     "pipeline_engine.eval_batch": 0,
     "pipeline_engine.save_checkpoint": 0,
     "pipeline_engine.train_batch": 0,

@@ -40,19 +40,23 @@ def engines(facts: Facts) -> tuple[Thing, ...]:
         return ()
     deeds = deeds_of(facts)
     made = [call for call in deeds.calls if call.name == INITIALIZE]
-    configs = [use.value for use in config_uses(deeds) if use.taker == "initialize"]
-    if len(made) > 1 and len({identity(value) for value in configs}) > 1:
-        return ()
-    if len(made) > 1 and len(configs) != len(made):
+    if len(made) > 1 and not _share_a_config(deeds, len(made)):
         return ()
     return tuple(thing for call in made if (thing := engine_of(call)) is not None)
+
+
+def _share_a_config(deeds: Deeds, number: int) -> bool:
+    """Whether as many calls of initialize take one and the same config."""
+    configs = [use.value for use in config_uses(deeds) if use.taker == "initialize"]
+    return len(configs) == number and len({identity(value) for value in configs}) == 1
 
 
 def engine_of(call: Call) -> Thing | None:
     """The engine that a call of deepspeed.initialize makes."""
     first = call.result[0] if isinstance(call.result, tuple) and call.result else None
-    is_engine = isinstance(first, Thing) and first.kind == "engine"
-    return first if is_engine and first.attributes.get("initialize") is call else None
+    if not isinstance(first, Thing) or first.kind != "engine" or first.attributes.get("initialize") is not call:
+        return None
+    return first
 
 
 def initialize_of(engine: Thing) -> Call:

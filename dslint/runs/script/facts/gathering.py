@@ -47,6 +47,9 @@ SUMMARIES = frozenset(["norm", "mean", "std", "sum", "abs", "max", "min", "clone
 _ANY_SHAPE = frozenset(["normal_", "constant_", "uniform_", "zeros_", "ones_", "trunc_normal_"])
 """Initializers that take a tensor of any shape (torch/nn/init.py)."""
 
+_USES = frozenset(["__call__", "forward", "generate", "state_dict", "save_pretrained"])
+"""Methods of a model by which changed weights are used at once."""
+
 _LOADERS = ("torch.load", "safetensors.torch.load_file", "torch.hub.load_state_dict_from_url")
 
 
@@ -172,12 +175,24 @@ def lost_writes(facts: Facts) -> tuple[Item, ...]:
         parameter = _changed(call)
         if parameter is None or any(map(_may_write, around)) or asks(deeds, call.spot):
             continue
+        if _is_used_inside(deeds, call, around[-1]):
+            continue
         if _owner(spread, parameter, call.spot) is not None and id(call.node) not in seen:
             seen.add(id(call.node))
             place = around[-1].node
             related = ((place, "without modifier_rank this throws changes away"),) if place is not None else ()
             found.append(item(deeds.script, call, {}, related))
     return tuple(found)
+
+
+def _is_used_inside(deeds: Deeds, write: Call, gathered: Thing) -> bool:
+    """Whether what was written is used before the block ends, so that it may well be thrown away."""
+    return any(
+        call.spot.order > write.spot.order
+        and any(context is gathered for context in call.spot.contexts)
+        and (call.dotted in _USES or call.name == "torch.save")
+        for call in deeds.calls
+    )
 
 
 def _plain_contexts(spot: Spot) -> int:

@@ -38,12 +38,12 @@ def wrong_unpackings(facts: Facts) -> tuple[Item, ...]:
     return tuple(item(deeds.script, call, {"names": call.unpacked}) for call in wrong)
 
 
-def methods_of_results(facts: Facts) -> tuple[Item, ...]:
-    """Methods of an engine called on the tuple that deepspeed.initialize gives."""
+def uses_as_engine(facts: Facts) -> tuple[Item, ...]:
+    """The first place that calls the tuple which deepspeed.initialize gives, or a method of an engine on it."""
     deeds = deeds_of(facts)
     results = [call.result for call in deeds.calls if call.name == INITIALIZE]
     found = [
-        item(deeds.script, call, {"method": call.dotted})
+        item(deeds.script, call, {"error": "TypeError" if call.dotted == "__call__" else "AttributeError"})
         for call in each_once(deeds.calls)
         if any(call.receiver is result for result in results) and call.dotted not in ("index", "count", "__len__")
     ]

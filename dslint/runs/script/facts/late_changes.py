@@ -20,58 +20,67 @@ from dslint.runs.script.items import item
 from dslint.runs.script.values import Thing, Value
 
 Path = tuple[str, ...]
+"""The attributes that lead from a model to a part of it."""
+
+Switch = tuple[Call | Store, Path, bool | None]
+"""A place that sets requires_grad of a part: to what, None where that can't be told."""
 
 # --- frozen and unfrozen ---
 
 
 def late_unfreezing(facts: Facts) -> tuple[Item, ...]:
     """Parameters that were frozen when initialize saw them and are unfrozen after it."""
-    deeds = deeds_of(facts)
     found = []
     for engine in engines(facts):
         made = initialize_of(engine).spot
         switches = [one for one in _switches(facts, engine) if one[2] is not None]
-        frozen = [one for one in switches if one[2] is False and one[0].spot.order < made.order]
+        steps = calls_on(facts, engine, "step")
         for event, path, is_on in switches:
             if not is_on or event.spot.order < made.order or not is_reached(event.spot, made):
                 continue
-            before = next((one for one in frozen if _covers(event, path, one, made)), None)
-            again = [one for one in switches if one[2] and before and before[0].spot.order < one[0].spot.order]
-            was_undone = any(one[0].spot.order < made.order and _overlap(one[1], path) for one in again)
-            is_stepped = any(comes_after(step.spot, event.spot) for step in calls_on(facts, engine, "step"))
-            if before is not None and not was_undone and is_stepped:
-                related = ((before[0].node, "frozen here, before initialize"),)
-                found.append(item(deeds.script, event, {}, related))
+            before = _frozen_before(event, path, switches, made)
+            if before is not None and any(comes_after(step.spot, event.spot) for step in steps):
+                related = ((before.node, "frozen here, before initialize"),)
+                found.append(item(deeds_of(facts).script, event, {}, related))
     return tuple({one.span: one for one in found}.values())
 
 
-def _switches(facts: Facts, engine: Thing) -> Iterator[tuple[Call | Store, Path, bool | None]]:
-    """The places that set requires_grad of parts of an engine's model: to what, None where that can't be told."""
+def _switches(facts: Facts, engine: Thing) -> Iterator[Switch]:
+    """The places that set requires_grad of parts of an engine's model."""
     for store in deeds_of(facts).stores:
         path = path_in_model(store.target, engine) if store.name == "requires_grad" else None
         if path is not None:
             yield store, path, store.value if isinstance(store.value, bool) else None
     for call in deeds_of(facts).calls:
-        if call.dotted == "requires_grad_":
-            path = path_in_model(call.receiver, engine)
+        path = path_in_model(call.receiver, engine) if call.dotted == "requires_grad_" else None
+        if path is not None:
             value = call.argument(0, "requires_grad") if call.has(0, "requires_grad") else True
-            if path is not None:
-                yield call, path, value if isinstance(value, bool) else None
+            yield call, path, value if isinstance(value, bool) else None
 
 
-def _covers(event: Call | Store, path: Path, frozen: tuple[Call | Store, Path, bool | None], made: Spot) -> bool:
+def _frozen_before(event: Call | Store, path: Path, switches: list[Switch], made: Spot) -> Call | Store | None:
+    """The place before initialize that froze something which an event surely unfreezes."""
+    early = [one for one in switches if one[0].spot.order < made.order]
+    frozen = next((one for one in early if one[2] is False and _covers(event, path, one, made)), None)
+    if frozen is None:
+        return None
+    later = [one for one in early if one[2] and one[0].spot.order > frozen[0].spot.order]
+    return None if any(_overlap(one[1], path) for one in later) else frozen[0]
+
+
+def _covers(event: Call | Store, path: Path, frozen: Switch, made: Spot) -> bool:
     """Whether what is unfrozen surely has something that was frozen."""
     freezing, other, _ = frozen
-    loops = [guard for guard in event.spot.guards if guard not in made.guards]
+    own = [guard for guard in event.spot.guards if guard not in made.guards]
     is_whole = not [guard for guard in freezing.spot.guards if guard not in made.guards]
     if other[: len(path)] == path:
-        return not any(_is_of_name(guard.test) for guard in loops)
+        return not any(_chooses(guard.test) for guard in own)
     return path[: len(other)] == other and is_whole
 
 
-def _is_of_name(test: Value) -> bool:
-    """Whether a condition chooses among parameters."""
-    return isinstance(test, Thing) and any(thing.kind in ("item", "element") for thing in _parts(test))
+def _chooses(test: Value) -> bool:
+    """Whether a condition chooses among parameters, by their names say."""
+    return any(thing.kind in ("item", "element") for thing in _parts(test))
 
 
 def _parts(value: Value, depth: int = 6) -> Iterator[Thing]:
@@ -93,35 +102,38 @@ _WRITES = frozenset(
 
 
 def late_writes(facts: Facts) -> tuple[Item, ...]:
-    """The one place after initialize that writes to parameters directly, before further steps."""
-    deeds = deeds_of(facts)
+    """The one place after initialize that writes to parameters directly, before further steps.
+
+    Two places may belong together: weights swapped in for an evaluation, and back.
+    """
     found = []
     for engine in engines(facts):
         made = initialize_of(engine).spot
         writes = [one for one in _writes(facts, engine) if one.spot.order > made.order]
-        for event in writes[:1] if len(writes) == 1 else ():
-            steps = calls_on(facts, engine, "step")
-            is_followed = any(comes_after(step.spot, event.spot) for step in steps)
-            if is_followed and is_reached(event.spot, made):
-                found.append(item(deeds.script, event, {}))
+        if any(is_on is False for _, _, is_on in _switches(facts, engine)):
+            continue  # frozen parameters have no copies in the optimizer
+        steps = calls_on(facts, engine, "step")
+        for event in writes if len(writes) == 1 else ():
+            if is_reached(event.spot, made) and any(comes_after(step.spot, event.spot) for step in steps):
+                found.append(item(deeds_of(facts).script, event, {}))
     return tuple(found)
 
 
 def _writes(facts: Facts, engine: Thing) -> Iterator[Call | Store]:
     for call in deeds_of(facts).calls:
-        written = (
-            call.receiver if call.dotted in _WRITES else call.argument(0, "tensor") if _is_init(call) else None
-        )
-        if _is_parameter(written, engine):
+        if _is_parameter(_written_by(call), engine):
             yield call
     for store in deeds_of(facts).stores:
         if store.name in ("data", "[]") and _is_parameter(store.target, engine):
             yield store
 
 
-def _is_init(call: Call) -> bool:
-    """Whether a call is one of torch.nn.init's that write."""
-    return call.receiver is None and call.dotted.startswith("torch.nn.init.") and call.dotted.endswith("_")
+def _written_by(call: Call) -> Value:
+    """What a call writes to."""
+    if call.dotted in _WRITES:
+        return call.receiver
+    is_init = call.receiver is None and call.dotted.startswith("torch.nn.init.") and call.dotted.endswith("_")
+    return call.argument(0, "tensor") if is_init else None
 
 
 def _is_parameter(value: Value, engine: Thing) -> bool:
@@ -132,29 +144,29 @@ def _is_parameter(value: Value, engine: Thing) -> bool:
         return _is_parameter(value.inputs[0], engine)
     if value.kind == "attribute":
         return value.name in ("weight", "bias")
-    return value.kind in ("item", "element") and _goes_through_parameters(value)
-
-
-def _goes_through_parameters(value: Thing) -> bool:
-    return any(thing.name.rpartition(".")[2] in ("parameters", "named_parameters") for thing in _parts(value, 8))
+    names = (thing.name.rpartition(".")[2] for thing in _parts(value, 8))
+    return value.kind in ("item", "element") and any(name in ("parameters", "named_parameters") for name in names)
 
 
 def late_loads(facts: Facts) -> tuple[Item, ...]:
     """The one load_state_dict on an engine's model after initialize, before further steps."""
-    deeds = deeds_of(facts)
     found = []
     for engine in engines(facts):
         made = initialize_of(engine).spot
-        loads = [
-            call
-            for call in deeds.calls
-            if call.dotted == "load_state_dict"
-            and call.receiver is not engine
-            and call.spot.order > made.order
-            and path_in_model(call.receiver, engine) is not None
-        ]
+        loads = [call for call in _loads(facts, engine) if call.spot.order > made.order]
+        frozen = [path for _, path, is_on in _switches(facts, engine) if is_on is not True]
         steps = calls_on(facts, engine, "step")
         for call in loads if len(loads) == 1 else ():
+            path = path_in_model(call.receiver, engine) or ()
+            if any(path[: len(other)] == other for other in frozen):
+                continue  # frozen parameters have no copies in the optimizer
             if is_reached(call.spot, made) and any(comes_after(step.spot, call.spot) for step in steps):
-                found.append(item(deeds.script, call, {}))
+                found.append(item(deeds_of(facts).script, call, {}))
     return tuple(found)
+
+
+def _loads(facts: Facts, engine: Thing) -> Iterator[Call]:
+    for call in deeds_of(facts).calls:
+        is_load = call.dotted == "load_state_dict" and call.receiver is not engine
+        if is_load and path_in_model(call.receiver, engine) is not None:
+            yield call

@@ -1,4 +1,4 @@
-"""Mixed precision that a script does by hand around an engine: GradScaler, autocast, casts."""
+"""Mixed precision that a script does by hand around an engine: GradScaler, autocast."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from dslint.runs.script.facts.engine_use import (
     engines,
     initialize_of,
     is_reached,
-    module_of,
 )
 from dslint.runs.script.items import item, plain
 from dslint.runs.script.values import Thing, Value
@@ -99,36 +98,3 @@ def _device(call: Call) -> Any:
         return "cuda"
     device = plain(call.argument(0, "device_type"))
     return device.partition(":")[0] if isinstance(device, str) else device
-
-
-# --- casts ---
-
-_CASTS = {"half": "float16", "bfloat16": "bfloat16"}
-
-
-def cast_models(facts: Facts) -> tuple[Item, ...]:
-    """Models that the script casts to 16 bits before they become an engine's."""
-    deeds = deeds_of(facts)
-    found = []
-    for engine in engines(facts):
-        made = initialize_of(engine)
-        base = module_of(engine.attributes["module"])
-        for call in each_once(deeds.calls):
-            to = _CASTS.get(call.dotted) or _to_type(call)
-            is_model = isinstance(call.receiver, Thing) and module_of(call.receiver) is base
-            if to is None or not is_model or call.spot.order > made.spot.order:
-                continue
-            if is_reached(call.spot, made.spot) and is_reached(made.spot, call.spot):
-                found.append(item(deeds.script, call, {"to": to}, ((made.node, "the engine is made here"),)))
-    return tuple(found)
-
-
-def _to_type(call: Call) -> str | None:
-    """The 16-bit type in `model.to(torch.float16)` or `model.to(dtype=torch.bfloat16)`."""
-    if call.dotted != "to":
-        return None
-    for value in (*call.positional, call.keywords.get("dtype")):
-        name = getattr(value, "name", "")
-        if name in ("torch.float16", "torch.half", "torch.bfloat16"):
-            return "bfloat16" if name == "torch.bfloat16" else "float16"
-    return None

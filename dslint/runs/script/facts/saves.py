@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from dslint.runs.facts import Facts
@@ -107,11 +108,17 @@ def _contents(value: Value, depth: int = 0) -> Iterator[Thing]:
     elif isinstance(value, Thing):
         yield value
         method = value.name.rpartition(".")[2]
-        passes = value.kind in ("comprehension", "item", "element") or value.name in _SAME_CONTENT
+        is_all = value.kind == "comprehension" and not _is_choosy(value.node)
+        passes = is_all or value.kind in ("item", "element") or value.name in _SAME_CONTENT
         is_method = value.call is not None and value.call.receiver is not None and method in _PASSED_ON
         if passes or is_method:
             for part in value.inputs:
                 yield from _contents(part, depth + 1)
+
+
+def _is_choosy(node: ast.AST | None) -> bool:
+    """Whether a comprehension leaves something out: what it takes may be small, and whole on each rank."""
+    return any(each.ifs for each in getattr(node, "generators", ()))
 
 
 def gathers_elsewhere(deeds: Deeds) -> bool:

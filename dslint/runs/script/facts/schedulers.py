@@ -34,9 +34,16 @@ def scheduler_steps(facts: Facts) -> tuple[Item, ...]:
                 continue
             beside = next((one for one in steps if in_same_loop(one.spot, call.spot)), None)
             if beside is not None and is_reached(call.spot, beside.spot):
-                fields = {"is_given": not is_absent(given)}
+                fields = {"is_given": _is_scheduler(given)}
                 found.append(item(deeds.script, call, fields, ((beside.node, "steps the scheduler too"),)))
     return tuple(found)
+
+
+def _is_scheduler(value: Value) -> bool:
+    """Whether an argument is surely a scheduler, or a function that makes one."""
+    if isinstance(value, Function):
+        return True
+    return isinstance(value, Thing) and value.kind == "scheduler" and isinstance(value.call, Call)
 
 
 def orphan_schedulers(facts: Facts) -> tuple[Item, ...]:

@@ -58,9 +58,9 @@ def skipped_batches(facts: Facts) -> tuple[Item, ...]:
 
 
 def _reason(deeds: Deeds, jump: Jump) -> str | None:
-    guards = _inner_guards(deeds, jump)
-    if not any(_meets_later(call, jump) for call in deeds.calls):
+    if not jump.spot.guards or not any(_meets_later(call, jump) for call in deeds.calls):
         return None
+    guards = _inner_guards(jump)
     if any(_is_check_of_loss(guard) for guard in guards):
         return "loss"
     if any(_catches_step(deeds, guard, jump) for guard in guards):
@@ -68,7 +68,7 @@ def _reason(deeds: Deeds, jump: Jump) -> str | None:
     return None
 
 
-def _inner_guards(deeds: Deeds, jump: Jump) -> list[Guard]:
+def _inner_guards(jump: Jump) -> list[Guard]:
     """The conditions inside of the innermost loop."""
     loop = jump.spot.loops[-1].node
     inside = set(map(id, ast.walk(loop)))

@@ -40,7 +40,9 @@ def _optimizer_steps(facts: Facts, optimizer_of: Any) -> Iterator[Item]:
     for engine in engines(facts):
         optimizer = optimizer_of(engine)
         backwards = calls_on(facts, engine, "backward")
-        if not isinstance(optimizer, Thing) or not backwards or calls_on(facts, engine, "step"):
+        if not isinstance(optimizer, Thing) or not backwards:
+            continue
+        if calls_on(facts, engine, "step", "set_gradient_accumulation_boundary"):
             continue
         if _escapes(facts, engine) or has_unknown_calls(facts, "step") or _hands_on_a_step(facts):
             continue

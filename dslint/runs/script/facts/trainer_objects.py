@@ -19,6 +19,10 @@ _SAME_MODEL = frozenset(
 _MAKES_ADAPTERS = ("peft", "add_adapter", "load_adapter", "get_peft", "lora")
 
 
+NO_STEP = {"text": "", "guard": None, "on_one_rank": False, "in_loop": False, "is_called": True}
+"""What an item says of its surroundings that isn't a step of the script."""
+
+
 def uses_deepspeed(facts: Facts) -> bool | Unknown:
     """Whether the script's one TrainingArguments is given a config, or DeepSpeed is on by `accelerate launch`."""
     if facts.framework != "trainer" or facts.arguments is None:
