@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from dslint.settings.settings import Settings
 
 
+TRAINER_NAMES = ("output_dir", "per_device_train_batch_size", "model_name_or_path", "num_train_epochs")
+"""Arguments of Hugging Face's Trainer, and of scripts around it, that no DeepSpeed config has at its top."""
+
+
 def find_runs(
     paths: Sequence[str], options: Options, settings: Settings | None = None
 ) -> tuple[list[Run], tuple[FileTrouble, ...]]:
@@ -96,5 +100,7 @@ def is_surely_a_config(document: Document) -> bool:
     value = document.value
     if not isinstance(value, dict):
         return document.problem is not None or bool(document.placeholders)
+    if any(name in value for name in TRAINER_NAMES):
+        return False  # the Trainer's arguments in a file, some of which are called as DeepSpeed's keys
     known = load_schema()["properties"]
     return sum(name in known for name in value) >= (1 if has_config_name(document.source.path) else 2)

@@ -17,7 +17,8 @@ class Files:
     def find(self, reference: str, folders: Sequence[str]) -> Source | None:
         """The file that a path names, as seen from one of these folders, in this order.
 
-        A relative path is tried in each folder, then in those above them up to the top of the repository.
+        A relative path is tried in each folder, then in those above them up to the top of the repository; not
+        above a folder that is given by an absolute path, which is known to be the right one.
         """
         reference = os.path.expanduser(reference)
         if os.path.isabs(reference):
@@ -27,7 +28,7 @@ class Files:
             if found is not None:
                 return found
         for folder in folders:
-            found = self._find_above(folder, reference)
+            found = None if os.path.isabs(folder) else self._find_above(folder, reference)
             if found is not None:
                 return found
         return None

@@ -252,6 +252,8 @@ class _Linker:
         return None
 
     def _folders(self, launch: Launch | None, script: Source | None) -> list[str]:
+        if launch is not None and launch.directory and os.path.isabs(launch.directory):
+            return [launch.directory]  # known for sure, so that a file that isn't there isn't anywhere else
         folders = ["."]
         if launch is not None:
             here = os.path.dirname(launch.source.path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dslint.documents.excerpt import ExcerptSource
 from dslint.documents.shell_document import Command, HereDocument, ShellDocument, Word
 from dslint.runs.launch.slurm import slurm_variables
-from dslint.runs.launch.variables import Variables
+from dslint.runs.launch.variables import Variables, own_folder
 
 
 def embedded_files(document: ShellDocument) -> tuple[tuple[str, ExcerptSource], ...]:
@@ -15,7 +15,7 @@ def embedded_files(document: ShellDocument) -> tuple[tuple[str, ExcerptSource], 
     """
     if not any(command.here_documents for command in document.commands):
         return ()
-    variables = Variables(document.commands, slurm_variables(document.directives))
+    variables = Variables(document.commands, slurm_variables(document.directives), own_folder(document))
     found = []
     for index, command in enumerate(document.commands):
         variables.enter(command.blocks)

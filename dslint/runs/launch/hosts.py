@@ -17,7 +17,7 @@ from dslint.runs.launch.world import number, slots_in
 
 
 def filter_problems(facts: Facts) -> tuple[Item, ...]:
-    """Why the launcher refuses --include or --exclude: `kind` "syntax" or "missing"."""
+    """Why the launcher refuses --include or --exclude: `kind` "syntax", "host" or "slot"."""
     launch = launch_of(facts)
     if launch.launcher != "deepspeed":
         return ()
@@ -34,15 +34,27 @@ def is_given(option: Option | None) -> bool:
 
 def _problems(facts: Facts, launch: Launch, name: str, option: Option) -> Iterator[Item]:
     fields = {"option": f"--{name}", "value": option.value}
-    kind = "syntax"
     try:
         read_filter(str(option.value))
-        kind = "missing"
         pool = known_slots(facts)
         if pool is not None:
             selected(pool, **{"include": "", "exclude": "", name: str(option.value)})
     except FilterError as error:
-        yield _item(launch, option.span, {**fields, "kind": kind, "why": str(error)})
+        yield _item(launch, option.span, {**fields, "kind": error.kind, "why": str(error)})
+
+
+def whole_hosts(facts: Facts) -> tuple[Item, ...]:
+    """Hosts that --include names without slots (one item or none)."""
+    launch = launch_of(facts)
+    option = launch.options.get("include") if launch.launcher == "deepspeed" else None
+    try:
+        chosen = read_filter(str(option.value)) if option is not None and is_given(option) else {}
+    except FilterError:
+        return ()
+    bare = [host for host, slots in chosen.items() if not slots]
+    if option is None or not bare:
+        return ()
+    return (_item(launch, option.span, {"hosts": bare, "are_all": len(bare) == len(chosen)}),)
 
 
 def known_slots(facts: Facts) -> Mapping[str, int] | None:

@@ -13,7 +13,15 @@ _LARGEST = 65_536
 
 
 class FilterError(ValueError):
-    """A filter that the launcher refuses; the message says why."""
+    """A filter that the launcher refuses; the message says why.
+
+    Attributes:
+        kind: "syntax", "host" (there is none of this name) or "slot" (the host has none of this number).
+    """
+
+    def __init__(self, message: str, kind: str = "syntax") -> None:
+        super().__init__(message)
+        self.kind = kind
 
 
 def read_filter(text: str) -> Slots:
@@ -78,10 +86,10 @@ def _check(chosen: Slots, every: Slots) -> None:
     for host, numbers in chosen.items():
         if host not in every:
             hint = "hosts are separated by `@`" if "," in host else f"there is {', '.join(list(every)[:4])}"
-            raise FilterError(f"there is no host `{host}` ({hint})")
+            raise FilterError(f"there is no host `{host}` ({hint})", "host")
         missing = [number for number in numbers if number not in every[host]]
         if missing:
-            raise FilterError(f"`{host}` has {len(every[host])} slots, and no slot {missing[0]}")
+            raise FilterError(f"`{host}` has {len(every[host])} slots, and no slot {missing[0]}", "slot")
 
 
 def _without(slots: tuple[int, ...], dropped: tuple[int, ...] | None) -> tuple[int, ...]:

@@ -14,7 +14,7 @@ from dslint.runs.launch.launch import Argument, Launch, Option, Outer
 from dslint.runs.launch.option_parsing import Parsed, parse_options
 from dslint.runs.launch.option_tables import option_table
 from dslint.runs.launch.slurm import LONG_NAMES, slurm_variables
-from dslint.runs.launch.variables import DIRECTORY, Variable, Variables
+from dslint.runs.launch.variables import DIRECTORY, Variable, Variables, own_folder
 from dslint.runs.unknown import UNDECIDABLE, Unknown
 
 _LAUNCHERS = {
@@ -93,7 +93,7 @@ def launches(document: ShellDocument) -> tuple[Launch, ...]:
 class _Finder:
     def __init__(self, document: ShellDocument) -> None:
         self.document = document
-        self.variables = Variables(document.commands, slurm_variables(document.directives))
+        self.variables = Variables(document.commands, slurm_variables(document.directives), own_folder(document))
         self._arguments: dict[str, tuple[Variable, Argument]] = {}
 
     def all(self) -> Iterator[Launch]:

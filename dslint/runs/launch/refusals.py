@@ -13,10 +13,8 @@ from dslint.runs.launch.launch import Launch, Option
 from dslint.runs.launch.option_tables import option_table
 from dslint.runs.near_names import advice, near_name
 
-RETIRED = frozenset(
-    ["elastic_training", "min_elastic_nodes", "max_elastic_nodes", "detect_nvlink_pairs", "slurm_comment"]
-)
-"""Options that older releases of DeepSpeed's launcher have."""
+RETIRED = frozenset(["elastic_training", "min_elastic_nodes", "max_elastic_nodes"])
+"""Options that DeepSpeed's launcher had before 0.19.8."""
 
 COMMANDS = {
     "deepspeed": "deepspeed",
@@ -37,7 +35,9 @@ def _unknown_options(launch: Launch) -> Iterator[Item]:
     table = option_table(launch.launcher)
     for option in launch.unknown_options:
         name = option.name.lstrip("-").replace("-", "_")
-        if name in RETIRED or (launch.launcher != "deepspeed" and not _is_of_another(name, launch.launcher)):
+        if name in RETIRED and launch.launcher == "deepspeed":
+            continue
+        if launch.launcher != "deepspeed" and not _is_of_another(name, launch.launcher):
             continue
         near = near_name(option.name, [spelling for spelling in table.names if spelling.startswith("--")])
         yield _item(
@@ -47,6 +47,18 @@ def _unknown_options(launch: Launch) -> Iterator[Item]:
             command=COMMANDS[launch.launcher],
             advice=_advice(launch, name, advice(near)),
         )
+
+
+def retired_options(facts: Facts) -> tuple[Item, ...]:
+    """Options of DeepSpeed's launcher that went with elastic training."""
+    launch = launch_of(facts)
+    if launch.launcher != "deepspeed":
+        return ()
+    return tuple(
+        _item(launch, option.span, option=option.name)
+        for option in launch.unknown_options
+        if option.name.removeprefix("--") in RETIRED
+    )
 
 
 def _is_of_another(name: str, launcher: str) -> bool:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from dslint.documents.shell_document import Assignment, Block, Command, Piece, Word
+from dslint.documents.shell_document import Assignment, Block, Command, Piece, ShellDocument, Word
 from dslint.documents.source import Span
 from dslint.runs.launch.arithmetic import arithmetic
 from dslint.runs.launch.launch import Argument
@@ -47,6 +48,19 @@ class _Frame:
         self.masked: dict[str, Variable] = {}
 
 
+def own_folder(document: ShellDocument) -> str:
+    """The absolute path of the folder that a script stands in."""
+    return os.path.dirname(os.path.abspath(document.source.path))
+
+
+_SCRIPT = r"""["']?\$\{?(?:0|BASH_SOURCE(?:\[0\])?)\}?["']?"""
+_DIRNAME = rf"dirname\s+(?:--\s+)?(?:{_SCRIPT}|[\"']?\$\(\s*(?:realpath|readlink\s+-f)\s+(?:--\s+)?{_SCRIPT}\s*\)[\"']?)"
+_OWN_FOLDER = re.compile(
+    rf"{_DIRNAME}|cd\s+(?:--\s+)?[\"']?(?:\$\(|`)\s*{_DIRNAME}\s*(?:\)|`)[\"']?(?:\s*>\s*/dev/null(?:\s+2>&1)?)?\s*&&\s*pwd(?:\s+-P)?"
+)
+"""The commands by which a script finds the folder that it stands in."""
+
+
 class Variables:
     """Follows the assignments of a script.
 
@@ -54,7 +68,10 @@ class Variables:
     Unknown. In a loop, so is what the loop sets before it does; in a function, what is set again later.
     """
 
-    def __init__(self, commands: tuple[Command, ...], given: Mapping[str, tuple[str, Span]]) -> None:
+    def __init__(
+        self, commands: tuple[Command, ...], given: Mapping[str, tuple[str, Span]], own_folder: str = ""
+    ) -> None:
+        self.own_folder = own_folder
         self.values: dict[str, Variable] = {
             name: Variable(text, span, True, True) for name, (text, span) in given.items()
         }
@@ -264,6 +281,8 @@ class Variables:
         elif piece.kind == "arithmetic":
             result = arithmetic(piece.text, self._number_text)
             fields.add(result) if result is not None else fields.unknown()
+        elif self.own_folder and _OWN_FOLDER.fullmatch(piece.text.strip()):
+            fields.add(self.own_folder)
         else:
             fields.unknown(many=not piece.quoted)
 

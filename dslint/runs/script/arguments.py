@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dslint.runs.script.events import Call
 from dslint.runs.script.known_apis import kind_of, kind_of_instance
-from dslint.runs.script.values import NOTHING, Class, Named, Thing, Value, is_known
+from dslint.runs.script.values import NOTHING, Class, Named, PathText, Thing, Value, is_known
 
 if TYPE_CHECKING:
     from dslint.runs.script.calls import Calls
@@ -249,8 +249,8 @@ def _one(convert: str, word: str | None, option: Option) -> Value:
             return int(word) if convert == "int" else float(word)
     except ValueError:
         return Thing("argument", option.destination, option.node)
-    if convert == "hf":
-        return _guess(word)
+    if convert in ("pathlib.Path", "Path"):
+        return PathText(word)
     return word if convert == "str" else Thing("argument", option.destination, option.node)
 
 

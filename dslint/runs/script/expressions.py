@@ -103,7 +103,7 @@ class Expressions(State):
     def attribute(self, owner: Value, name: str, node: ast.AST) -> Value:
         """An attribute of a value."""
         if isinstance(owner, Named):
-            return Named(f"{owner.name}.{name}")
+            return self.command_line() if (owner.name, name) == ("sys", "argv") else Named(f"{owner.name}.{name}")
         if isinstance(owner, Class):
             return owner.members.get(name) or Thing("attribute", name, node, (owner,))
         if isinstance(owner, PathText) and name == "parent":
@@ -121,6 +121,12 @@ class Expressions(State):
         if made.kind != "attribute":
             owner.attributes[name] = made  # it stays one and the same object
         return made
+
+    def command_line(self) -> Value:
+        """`sys.argv`: a list where the whole launch command is known."""
+        if self.arguments is None or any(word is None for word in self.arguments):
+            return Named("sys.argv")
+        return [self.path, *self.arguments]
 
     def member(self, owner: Thing, name: str) -> Value:
         """A method or class attribute of an object whose class is in this file; None where there is none."""
@@ -140,6 +146,9 @@ class Expressions(State):
     def _subscript(self, node: ast.Subscript, scope: Scope) -> Value:
         owner = self.evaluate(node.value, scope)
         if isinstance(node.slice, ast.Slice):
+            start = self.evaluate(node.slice.lower, scope)
+            if isinstance(owner, (list, tuple)) and isinstance(start, int) and not (node.slice.upper or node.slice.step):
+                return owner[start:]
             return Thing("element", "[:]", node, (owner,))
         index = self.evaluate(node.slice, scope)
         return self.element(owner, index, node)

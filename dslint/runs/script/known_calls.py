@@ -213,6 +213,11 @@ def _list(reading: Calls, call: Call) -> Value:
     return list(value) if isinstance(value, (tuple, list)) else NOT_KNOWN
 
 
+def _len(reading: Calls, call: Call) -> Value:
+    value = call.argument(0, "obj")
+    return len(value) if isinstance(value, (str, list, tuple)) else NOT_KNOWN
+
+
 def _getattr(reading: Calls, call: Call) -> Value:
     name = call.argument(1, "name")
     if len(call.positional) == 2 and isinstance(name, str):
@@ -366,6 +371,7 @@ FUNCTIONS: Mapping[str, Callable[[Any, Call], Value]] = {
     "list": _list,
     "tuple": _list,
     "getattr": _getattr,
+    "len": _len,
     "copy.deepcopy": _copy,
     "copy.copy": _copy,
     "functools.partial": _partial,

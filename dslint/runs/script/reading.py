@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,7 +28,7 @@ class Deeds:
         stores: assignments to attributes and elements of things.
         reads: looks at watched attributes.
         jumps: returns, raises, breaks and continues.
-        imports: the modules that it imports, by name.
+        imports: the modules that it and its modules import, with the first statement that does.
         modules: the user's own modules that were read along.
         is_complete: whether all of it was read.
     """
@@ -38,7 +38,7 @@ class Deeds:
     stores: tuple[Store, ...]
     reads: tuple[Read, ...]
     jumps: tuple[Jump, ...]
-    imports: frozenset[str]
+    imports: Mapping[str, ast.AST]
     modules: tuple[Script, ...]
     is_complete: bool
 
@@ -162,7 +162,7 @@ def read_deeds(
         tuple(reading.stores),
         tuple(reading.reads),
         tuple(reading.jumps),
-        frozenset(reading.imports),
+        reading.imports,
         tuple(reading.module_scripts),
         is_complete and not reading.has_enough,
     )

@@ -36,7 +36,7 @@ class State:
     functions_seen: dict[ast.AST, Function] = field(default_factory=dict)
     classes_seen: list[Class] = field(default_factory=list)
     entered: set[ast.AST] = field(default_factory=set)
-    imports: set[str] = field(default_factory=set)
+    imports: dict[str, ast.AST] = field(default_factory=dict)
     guards: tuple[Guard, ...] = ()
     loops: tuple[Loop, ...] = ()
     contexts: tuple[Value, ...] = ()

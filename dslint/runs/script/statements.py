@@ -257,7 +257,7 @@ class Statements(Calls):
 
     def _do_import(self, node: ast.Import, scope: Scope) -> None:
         for alias in node.names:
-            self.imports.add(alias.name)
+            self.imports.setdefault(alias.name, node)
             module = self.module(alias.name, 0, scope)
             top = alias.name.partition(".")[0]
             if module is not None and (alias.asname or top == alias.name):
@@ -270,7 +270,7 @@ class Statements(Calls):
     def _do_importfrom(self, node: ast.ImportFrom, scope: Scope) -> None:
         name = node.module or ""
         dotted = "." * node.level + name
-        self.imports.add(dotted)
+        self.imports.setdefault(dotted, node)
         module = self.module(name, node.level, scope) if name or node.level else None
         for alias in node.names:
             if module is not None and alias.name == "*":

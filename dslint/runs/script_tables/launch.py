@@ -104,12 +104,18 @@ FACTS: Mapping[str, Fact] = {
         "a --launcher that DeepSpeed doesn't have, for several nodes", "refusals:unknown_backends", "name"
     ),
     "launch.filter_problems": launch_items(
-        'why --include or --exclude is refused: `kind` "syntax", or "missing" for a host or slot not there',
+        'why --include or --exclude is refused: `kind` "syntax", "host" or "slot"',
         "hosts:filter_problems",
         "option",
         "value",
         "kind",
         "why",
+    ),
+    "launch.whole_hosts": launch_items(
+        "hosts that --include names without slots, and whether all are so", "hosts:whole_hosts", "hosts", "are_all"
+    ),
+    "launch.retired_options": launch_items(
+        "options that DeepSpeed's launcher had before 0.19.8", "refusals:retired_options", "option"
     ),
     "launch.needs_hostfile": launch_items(
         "what needs a hostfile, where none is named", "hosts:needs_hostfile", "wants"

@@ -39,6 +39,11 @@ FACTS: Mapping[str, Fact] = {
         "data_order:undivided_loaders",
         "is_shuffled",
     ),
+    "script.loader_sizes": script_items(
+        "DataLoaders whose batches an engine trains on as they are: `size` is their batch_size",
+        "data_order:loader_sizes",
+        "size",
+    ),
     "script.configs_given_twice": script_items(
         "calls of initialize with a config (`by_keyword`, its text) beside arguments that hold one (`given`)",
         "configs_given:configs_given_twice",

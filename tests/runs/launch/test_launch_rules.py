@@ -48,7 +48,6 @@ def parsing(more: str, parse: str = "parse_args()") -> str:
         "deepspeed --hostfile=$HOSTS --num_nodes=4 train.py",
         "deepspeed $ARGUMENTS --no_ssh train.py",
         "deepspeed --bind_cores_to_rank --launcher_args '-x 1' train.py",
-        "deepspeed --elastic_training train.py",
         "deepspeed --launcher OpenMPI --num_gpus 2 train.py",
         "deepspeed --launcher torchrun --num_gpus 2 train.py",
         "deepspeed --autotuning run --num_gpus 2 train.py",
@@ -89,6 +88,7 @@ def test_commands_that_are_fine(launch: str) -> None:
         ("deepspeed --num_gpus --include localhost:1 train.py", []),
         ("deepspeed --num_gpus=0 --include localhost:1 train.py", ["DS803"]),
         ("deepspeed --include localhost:1@ train.py", ["DS808"]),
+        ("deepspeed --elastic_training train.py", ["DS800"]),
         ("deepspeed --launcher slurm --include a:1 train.py", ["DS808", "DS813"]),
         ("torchrun --nnodes 2 --nproc_per_node 8 --rdzv_endpoint h:1 train.py", ["DS833"]),
         ("mpirun -np 8 torchrun --nproc_per_node 8 train.py", ["DS836"]),
@@ -280,3 +280,15 @@ def test_no_command_breaks_a_fact(words: list[str], has_gpus: bool) -> None:
     facts = facts_of(run_of({**case, "gpus": 4} if has_gpus else case))
     for name in FACTS:
         facts.value(name)
+
+
+@pytest.mark.parametrize(
+    ("release", "expected"), [("0.15.1", []), ("0.15.2", ["DS819"]), ("0.19.6", ["DS819"]), ("0.19.7", [])]
+)
+def test_whole_hosts_by_release(release: str, expected: list[str]) -> None:
+    case = {"files": {"hostfile": "a slots=4\nb slots=4"}, "deepspeed": release}
+    assert found("deepspeed --hostfile hostfile --include a:0@b train.py", **case) == expected
+
+
+def test_an_option_of_elastic_training_before_it_went() -> None:
+    assert found("deepspeed --elastic_training train.py", deepspeed="0.19.7") == []

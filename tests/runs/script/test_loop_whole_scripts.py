@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.runs.script.loop_rules import config, fired
 
@@ -372,3 +374,70 @@ def test_scripts_that_are_right(script: str, settings: dict[str, Any]) -> None:
 def test_they_are_right_with_any_stage_and_precision(script: str, precision: str, stage: int) -> None:
     more: dict[str, Any] = {} if precision == "none" else {precision: {"enabled": True}}
     assert fired(script, config(stage, **more)) == []
+
+
+LAUNCHED = """
+import argparse
+import deepspeed, torch
+from data import Net, loader
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--gradient_accumulation_steps", type=int, default=1)
+    parser.add_argument("--clip", type=float)
+    parser.add_argument("--deepspeed", action="store_true")
+    parser.add_argument("--local_rank", type=int)
+    args = parser.parse_args()
+    model = Net()
+    if args.deepspeed:
+        model, optimizer, _, _ = deepspeed.initialize(model=model, config="ds_config.json")
+    for i, batch in enumerate(loader):
+        loss = model(batch) / args.gradient_accumulation_steps
+        if args.deepspeed:
+            model.backward(loss)
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            if (i + 1) % args.gradient_accumulation_steps == 0:
+                model.step()
+
+main()
+"""
+
+
+def test_a_launch_command_settles_what_arguments_are() -> None:
+    four = config(2, gradient_accumulation_steps=4)
+    launch = "deepspeed train.py --deepspeed --gradient_accumulation_steps {}"
+    assert fired(LAUNCHED, four, launch=launch.format(4)) == ["DS605", "DS614", "DS619"]
+    assert fired(LAUNCHED, four, launch=launch.format(1)) == ["DS619"]
+    assert fired(LAUNCHED, four, launch="deepspeed train.py --gradient_accumulation_steps 4") == []
+
+
+def test_without_one_only_the_branch_of_deepspeed_is_known() -> None:
+    assert fired(LAUNCHED, config(2, gradient_accumulation_steps=4)) == ["DS619"]
+
+
+EVERYTHING = [script for script, _ in RIGHT.values()] + [LAUNCHED]
+LINES = sorted({line.strip() for script in EVERYTHING for line in script.splitlines() if line.strip()})
+STRANGE = [
+    "engine.optimizer = None",
+    "engine.module = {}",
+    "engine.initialize = 3",
+    "engine, *_ = deepspeed.initialize(*given, **more)",
+    "engine, o, l, s = deepspeed.initialize(model=engine, optimizer=o, lr_scheduler=s, config={})",
+    "engine.save_checkpoint(client_state={1: 2, None: 3, 'module': 4})",
+    "torch.nn.utils.clip_grad_norm_()",
+    "loss = [loss, (loss,)]",
+]
+
+
+@given(st.data())
+@settings(max_examples=150, deadline=None)
+def test_no_script_is_too_strange(data: st.DataObject) -> None:
+    lines = data.draw(st.sampled_from(EVERYTHING)).splitlines()
+    for _ in range(data.draw(st.integers(1, 5))):
+        place = data.draw(st.integers(1, len(lines) - 1))
+        indent = lines[place][: len(lines[place]) - len(lines[place].lstrip())]
+        if data.draw(st.booleans()):
+            lines[place] = indent + data.draw(st.sampled_from(LINES + STRANGE))
+        else:
+            lines.insert(place, indent + data.draw(st.sampled_from(LINES + STRANGE)))
+    fired("import deepspeed\n" + "\n".join(lines), config(data.draw(st.sampled_from([None, 0, 1, 2, 3]))))

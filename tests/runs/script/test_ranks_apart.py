@@ -126,3 +126,21 @@ def test_one_rank_gets_all_the_data() -> None:
 def test_a_loader_that_only_evaluates_is_silent() -> None:
     script = MAKE + "data = TensorDataset(torch.zeros(4, 8))\nfor x in DataLoader(data):\n    engine(x)\n"
     assert found("DS643", script, stage=1) == []
+
+
+@pytest.mark.parametrize(
+    ("data", "feed", "times"),
+    [
+        ("DataLoader(data, batch_size=16)", "engine(x, y)", 1),
+        ("DataLoader(data, 16)", "engine(x.to(0).long(), y)", 1),
+        ("DataLoader(data, batch_size=2)", "engine(x, y)", 0),
+        ("DataLoader(data, batch_size=size)", "engine(x, y)", 0),
+        ("DataLoader(data, batch_size=engine.train_micro_batch_size_per_gpu())", "engine(x, y)", 0),
+        ("DataLoader(data, batch_size=16)", "engine(x[:2], y)", 0),
+        ("DataLoader(data, batch_size=16)", "engine(x.chunk(8)[0])", 0),
+        ("DataLoader(data, batch_size=16)", "engine(pick(x))", 0),
+    ],
+)
+def test_a_loader_of_another_batch_size(data: str, feed: str, times: int) -> None:
+    script = MAKE + f"data = mine()\nfor x, y in {data}:\n    engine.backward({feed})\n    engine.step()\n"
+    assert len(found("DS661", script, stage=1)) == times

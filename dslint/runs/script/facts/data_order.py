@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from dslint.runs.facts import Facts
 from dslint.runs.item import Item
 from dslint.runs.script.events import Call
@@ -43,6 +45,50 @@ def undivided_loaders(facts: Facts) -> tuple[Item, ...]:
     return tuple(found)
 
 
+def loader_sizes(facts: Facts) -> tuple[Item, ...]:
+    """DataLoaders whose batches go into an engine as they are: `size` is their batch_size."""
+    assert facts.run.script is not None
+    deeds = facts.run.script
+    if facts.framework != "raw" or not deeds.is_complete:
+        return ()
+    whole = _fed_whole(deeds)
+    found = []
+    for call in deeds.calls:
+        made = call.result
+        size = call.argument(1, "batch_size")
+        if isinstance(made, Thing) and made.kind == "loader" and made.call is call and id(made) in whole:
+            if isinstance(size, int) and not isinstance(size, bool) and not call.has(4, "batch_sampler"):
+                found.append(item(deeds.script, call, {"size": size}))
+    return tuple(found)
+
+
+def _fed_whole(deeds: Deeds) -> set[int]:
+    """Loaders of which an engine that goes backward surely gets whole batches."""
+    trained = _loaders_of_engines(deeds)
+    whole: set[int] = set()
+    for call in deeds.calls:
+        if call.name in ("engine.__call__", "engine.forward") and not call.spot.guards:
+            found = [next(_whole_batch_of(value), None) for value in call.positional]
+            whole |= set() if None in found else {id(one) for one in found}
+    return trained & whole
+
+
+def _whole_batch_of(value: Value, depth: int = 0) -> Iterator[Thing]:
+    """The loader whose batch, or a part of it like the inputs, a value is; through moves only."""
+    if not isinstance(value, Thing) or depth > 8:
+        return
+    if value.kind == "loader":
+        yield value
+    elif value.call is not None and value.call.dotted in _MOVES and value.call.receiver is not None:
+        yield from _whole_batch_of(value.call.receiver, depth + 1)
+    elif value.kind == "item" and value.inputs:
+        yield from _whole_batch_of(value.inputs[0], depth + 1)
+    elif value.kind == "element" and value.name != "[:]" and value.inputs:
+        if not isinstance(value.inputs[0], Thing) or value.inputs[0].kind == "item":
+            yield from _whole_batch_of(value.inputs[0], depth + 1)
+
+
+_MOVES = frozenset(["to", "cuda", "float", "half", "bfloat16", "long"])
 _DIVIDES = ((3, "sampler"), (4, "batch_sampler"), (12, "generator"), (11, "worker_init_fn"))
 
 
