@@ -139,8 +139,11 @@ class _Builder:
             return None
         name, _, variable = (part.strip() for part in text.partition(" as "))
         if not self.vocabulary.is_list(name):
-            lists = ", ".join(self.vocabulary.lists())
-            raise self.error(("each",), f"`{name}` is not a list that rules can go through; there are {lists}")
+            from difflib import get_close_matches
+
+            near = get_close_matches(name, self.vocabulary.lists(), n=3, cutoff=0.4)
+            advice = f": did you mean {' or '.join(near)}?" if near else ""
+            raise self.error(("each",), f"`{name}` is not a list that rules can go through{advice}")
         return name, variable
 
     def check_releases(self) -> None:

@@ -125,7 +125,7 @@ class TrainerArguments:
         if self.thing.call is not None:
             node: ast.AST = self.thing.call.node
             found = [keyword for keyword in self.thing.call.node.keywords if keyword.arg == name]
-            return script.place(found[0] if found else node)
+            return script.place(found[0] if found else self.thing.call.spread.get(name, node))
         word = self._word(name)
         if word is not None:
             return word

@@ -38,6 +38,7 @@ class Calls(Expressions):
     returned: list[list[Value]] = field(default_factory=list)
     times: dict[ast.AST, int] = field(default_factory=dict)
     active: set[ast.AST] = field(default_factory=set)
+    run_by_script: frozenset[ast.AST] = frozenset()
     _spread: dict[str, ast.AST] = field(default_factory=dict)
 
     def execute_block(self, body: Sequence[ast.stmt], scope: Scope) -> bool:
@@ -143,7 +144,8 @@ class Calls(Expressions):
         definition = function.node
         count = self.times.get(definition, 0)
         too_deep = len(self.stack) >= DEEPEST_CALL or definition in self.active
-        if self.has_enough or count >= MOST_CALLS or too_deep:
+        was_run = not self.is_called and definition in self.run_by_script
+        if self.has_enough or count >= MOST_CALLS or too_deep or was_run:
             return Thing("result", _name_of(definition), node, (*positional, *keywords.values()))
         self.times[definition] = count + 1
         self.entered.add(definition)

@@ -137,3 +137,18 @@ class Jump:
     kind: str
     node: ast.AST
     spot: Spot
+
+
+@dataclass(frozen=True)
+class Import:
+    """The first statement that imports a module.
+
+    Attributes:
+        node: the statement.
+        spot: what surrounds it.
+        is_tried: whether an `except` stands ready for its failure.
+    """
+
+    node: ast.AST
+    spot: Spot
+    is_tried: bool

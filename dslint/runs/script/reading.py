@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dslint.documents.python_reader import Script
-from dslint.runs.script.events import Call, Jump, Read, Store
+from dslint.runs.script.events import Call, Import, Jump, Read, Store
 from dslint.runs.script.scope import Scope
 from dslint.runs.script.statements import Statements
 from dslint.runs.script.values import NOTHING, Entry, Function, Table, Thing, Value
@@ -38,7 +38,7 @@ class Deeds:
     stores: tuple[Store, ...]
     reads: tuple[Read, ...]
     jumps: tuple[Jump, ...]
-    imports: Mapping[str, ast.AST]
+    imports: Mapping[str, Import]
     modules: tuple[Script, ...]
     is_complete: bool
 
@@ -178,6 +178,7 @@ def _read_module(reading: _Reading, tree: ast.Module) -> None:
 def _read_what_nobody_calls(reading: _Reading) -> None:
     """Functions and methods that other files, or a framework, call."""
     reading.is_called = False
+    reading.run_by_script = frozenset(reading.entered)  # known already, with the values that the script gives them
     for made in reading.classes_seen:
         if reading.main is not None and made.node in reading.main.owners and made.instance.call is None:
             continue  # a class of another file of which nothing is made here

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from dslint.runs.script.events import Call, Guard, Jump, Loop, Read, Spot, Store
+from dslint.runs.script.events import Call, Guard, Import, Jump, Loop, Read, Spot, Store
 from dslint.runs.script.values import Class, Function, Value
 
 MOST_STEPS = 60_000
@@ -36,7 +36,8 @@ class State:
     functions_seen: dict[ast.AST, Function] = field(default_factory=dict)
     classes_seen: list[Class] = field(default_factory=list)
     entered: set[ast.AST] = field(default_factory=set)
-    imports: dict[str, ast.AST] = field(default_factory=dict)
+    imports: dict[str, Import] = field(default_factory=dict)
+    tries: int = 0
     guards: tuple[Guard, ...] = ()
     loops: tuple[Loop, ...] = ()
     contexts: tuple[Value, ...] = ()
@@ -49,6 +50,11 @@ class State:
         """What surrounds the next step."""
         self.steps += 1
         return Spot(self.steps, self.guards, self.loops, self.contexts, self.stack, self.is_called)
+
+    def note_import(self, name: str, node: ast.AST) -> None:
+        """Remember the first import of a module."""
+        if name not in self.imports:
+            self.imports[name] = Import(node, self.spot, self.tries > 0)
 
     @property
     def has_enough(self) -> bool:

@@ -162,7 +162,9 @@ class Statements(Calls):
         scope.values = start if after is None else merged(start, after)
 
     def _do_try(self, node: ast.Try, scope: Scope) -> bool:
+        self.tries += bool(node.handlers)
         leaves = self.execute_block([*node.body, *node.orelse], scope)
+        self.tries -= bool(node.handlers)
         after = scope.values
         for handler in node.handlers:
             scope.values = dict(after)
@@ -257,7 +259,7 @@ class Statements(Calls):
 
     def _do_import(self, node: ast.Import, scope: Scope) -> None:
         for alias in node.names:
-            self.imports.setdefault(alias.name, node)
+            self.note_import(alias.name, node)
             module = self.module(alias.name, 0, scope)
             top = alias.name.partition(".")[0]
             if module is not None and (alias.asname or top == alias.name):
@@ -270,7 +272,7 @@ class Statements(Calls):
     def _do_importfrom(self, node: ast.ImportFrom, scope: Scope) -> None:
         name = node.module or ""
         dotted = "." * node.level + name
-        self.imports.setdefault(dotted, node)
+        self.note_import(dotted, node)
         module = self.module(name, node.level, scope) if name or node.level else None
         for alias in node.names:
             if module is not None and alias.name == "*":

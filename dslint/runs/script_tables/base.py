@@ -15,4 +15,10 @@ FACTS: Mapping[str, Fact] = {
     "script.syntax_problems": script_items(
         "why the script can't be parsed (one item or none)", "form:syntax_problems", "message"
     ),
+    "script.moved_imports": script_items(
+        "imports of modules that Transformers 5 doesn't have any more: `old` and `new` are their names",
+        "form:moved_imports",
+        "old",
+        "new",
+    ),
 }

@@ -77,6 +77,7 @@ def gated(condition: str, before: str = "accumulation = 4") -> str:
         "(i + 1) % 4 == 0",
         "i % engine.gradient_accumulation_steps() == 0",
         "not (i + 1) % accumulation != 0",
+        "(i + 1) % accumulation == 0 or i + 1 == len(loader)",
     ],
 )
 def test_a_step_behind_a_counter_is_counted_twice(condition: str) -> None:

@@ -170,6 +170,39 @@ def test_what_a_function_is_given_that_nobody_calls_is_unknown() -> None:
     assert not call.is_complete
 
 
+def test_a_function_that_the_script_calls_is_not_gone_through_again_for_one_that_nobody_calls() -> None:
+    assert names("def main():\n    g()\ndef spawned(index):\n    main()\nmain()").count("g") == 1
+
+
+def test_a_property_gives_what_its_function_returns() -> None:
+    text = """
+        import torch.distributed as dist
+        class Run:
+            @property
+            def main(self):
+                return dist.get_rank() == 0
+            def save(self):
+                if not self.main:
+                    return
+                target()
+        Run().save()
+        """
+    assert one_rank_guard(call_of(deeds_of(text), "target").spot) is not None
+
+
+def test_keyword_arguments_keep_their_places_through_two_stars() -> None:
+    text = "D = {'a': 1}\ndef f(**over):\n    kw = dict(D)\n    kw.update(over)\n    g(**kw)\nf(b=2)"
+    call = call_of(deeds_of(text), "g")
+    assert dict(call.keywords) == {"a": 1, "b": 2}
+    assert {name: node.lineno for name, node in call.spread.items()} == {"a": 1, "b": 6}  # type: ignore[attr-defined]
+
+
+def test_the_command_line_is_a_list_where_the_command_is_known() -> None:
+    text = "import sys\nif len(sys.argv) == 2 and sys.argv[1].endswith('.json'):\n    one()\nelse:\n    other(sys.argv[1:])"
+    assert [call.name for call in deeds_of(text, ["x.json"]).calls if call.name in ("one", "other")] == ["one"]
+    assert call_of(deeds_of(text, ["--a", "b"]), "other").positional == (["--a", "b"],)
+
+
 def test_recursion_ends() -> None:
     assert names("def f(n):\n    g()\n    return f(n - 1)\nf(3)").count("g") == 1
 

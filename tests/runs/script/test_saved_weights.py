@@ -238,3 +238,18 @@ def test_loading_what_the_same_engine_saved_is_silent() -> None:
     script = MAKE + 'engine.save_checkpoint("out")\nengine.load_checkpoint("out")\n'
     for code in ("DS640", "DS652", "DS910", "DS914"):
         assert found(code, script) == []
+
+
+def test_engines_of_other_configs_are_left_alone() -> None:
+    script = """
+actor, *_ = deepspeed.initialize(model=Net(), config="ds_config.json")
+critic, *_ = deepspeed.initialize(model=Net(), config=other)
+if dist.get_rank() == 0:
+    torch.save(critic.module.state_dict(), "critic.pt")
+    critic(batches(1)[0][0])
+critic.save_16bit_model("out")
+"""
+    for code in ("DS640", "DS910", "DS912"):
+        assert found(code, script) == []
+    same = script.replace("config=other", 'config="ds_config.json"').replace('critic.save_16bit_model("out")', "")
+    assert len(found("DS910", same)) == len(found("DS640", same)) == 1

@@ -6,6 +6,7 @@ from dslint.runs.facts import Facts
 from dslint.runs.item import Item
 from dslint.runs.script.config_use import node_of
 from dslint.runs.script.events import Call
+from dslint.runs.script.facts.engine_use import deeds_of, engines
 from dslint.runs.script.guards import is_rank, one_rank_guard
 from dslint.runs.script.items import item, text_at
 from dslint.runs.script.reading import Deeds
@@ -31,7 +32,7 @@ _MAKES_OTHERS = ("uuid.uuid4", "uuid.uuid1")
 
 def tags_of_one_rank(facts: Facts) -> tuple[Item, ...]:
     """save_checkpoint with a tag that differs between ranks: `by` is "rank", "loss" or "uuid"."""
-    deeds = _deeds(facts)
+    deeds = deeds_of(facts)
     found = []
     for call in deeds.calls:
         if call.name not in ("engine.save_checkpoint", "pipeline_engine.save_checkpoint"):
@@ -92,10 +93,12 @@ def _ranks_agree(parts: list[Thing], deeds: Deeds) -> bool:
 
 def offloads_of_states(facts: Facts) -> tuple[Item, ...]:
     """engine.offload_states(): `client` names the optimizer that the script gave, None for the config's own."""
-    deeds = _deeds(facts)
+    deeds = deeds_of(facts)
     found = []
     for call in deeds.calls:
-        if call.name != "engine.offload_states" or call.positional or call.keywords or not call.is_complete:
+        if not any(call.receiver is engine for engine in engines(facts)) or call.dotted != "offload_states":
+            continue
+        if call.positional or call.keywords or not call.is_complete:
             continue
         made = call.receiver.attributes.get("initialize") if isinstance(call.receiver, Thing) else None
         if isinstance(made, Call) and made.is_complete and not call.spot.guards:
@@ -104,8 +107,3 @@ def offloads_of_states(facts: Facts) -> tuple[Item, ...]:
             if optimizer is None or (name is not None and name.startswith("torch.optim.")):
                 found.append(item(deeds.script, call, {"client": name}))
     return tuple(found)
-
-
-def _deeds(facts: Facts) -> Deeds:
-    assert facts.run.script is not None
-    return facts.run.script

@@ -9,6 +9,7 @@ from dslint.runs.facts import Facts
 from dslint.runs.item import Item
 from dslint.runs.script.events import Call, Guard
 from dslint.runs.script.facts.accelerator import trains_with_deepspeed
+from dslint.runs.script.facts.engine_use import deeds_of, engines
 from dslint.runs.script.facts.partitioned import Spread, spread_models
 from dslint.runs.script.guards import is_of_one_rank, one_rank_guard
 from dslint.runs.script.items import item
@@ -76,9 +77,9 @@ _ASKS_FOR_PEERS = re.compile(r"world_?size|num_processes|n_gpus?\b|nproc|num_gpu
 
 def one_rank_collectives(facts: Facts) -> tuple[Item, ...]:
     """Collective calls under a condition that only one rank meets, and that the others don't make elsewhere."""
-    assert facts.run.script is not None
-    deeds = facts.run.script
-    spread = spread_models(deeds)
+    deeds = deeds_of(facts)
+    spread = spread_models(facts)
+    has_one_config = facts.framework != "raw" or bool(engines(facts))
     found: list[Item] = []
     seen: set[int] = set()
     for call in deeds.calls:
@@ -86,7 +87,12 @@ def one_rank_collectives(facts: Facts) -> tuple[Item, ...]:
         if guard is None or id(call.node) in seen:
             continue
         stage = None if _may_be_alone(facts, call) else _stage(call, spread)
-        if stage is None or _asks_for_peers(deeds, call) or _has_counterpart(call, deeds.calls):
+        if (
+            stage is None
+            or (stage and not has_one_config)
+            or _asks_for_peers(deeds, call)
+            or _has_counterpart(call, deeds.calls)
+        ):
             continue
         seen.add(id(call.node))
         name = call.name if call.receiver is None or stage is None else f"{_kind(call)}.{call.dotted}"

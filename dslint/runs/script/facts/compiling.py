@@ -6,8 +6,8 @@ from dslint.runs.facts import Facts
 from dslint.runs.item import Item
 from dslint.runs.script.config_use import node_of
 from dslint.runs.script.events import Call
+from dslint.runs.script.facts.engine_use import deeds_of, engines, initialize_of
 from dslint.runs.script.items import item
-from dslint.runs.script.reading import Deeds
 from dslint.runs.script.values import Thing
 
 _SAVES = ("save_checkpoint", "save_16bit_model", "save_fp16_model")
@@ -15,11 +15,12 @@ _SAVES = ("save_checkpoint", "save_16bit_model", "save_fp16_model")
 
 def compiled_before(facts: Facts) -> tuple[Item, ...]:
     """Calls of initialize that get a compiled model: `saves` whether the engine's weights are saved."""
-    deeds = _deeds(facts)
+    deeds = deeds_of(facts)
     found = []
-    for call in deeds.calls:
+    for engine in engines(facts):
+        call = initialize_of(engine)
         model = call.argument(1, "model")
-        if call.name != "deepspeed.initialize" or not isinstance(model, Thing) or model.kind != "compiled_model":
+        if not isinstance(model, Thing) or model.kind != "compiled_model":
             continue
         if model.call is None or model.name != "torch.compile":
             continue
@@ -32,7 +33,7 @@ def compiled_before(facts: Facts) -> tuple[Item, ...]:
 
 def never_compiled(facts: Facts) -> tuple[Item, ...]:
     """The initialize of a script that compiles nothing (one item or none)."""
-    deeds = _deeds(facts)
+    deeds = deeds_of(facts)
     made = [call for call in deeds.calls if call.name == "deepspeed.initialize"]
     if len(made) != 1 or not deeds.is_complete or any(map(_may_compile, deeds.calls)):
         return ()
@@ -46,8 +47,3 @@ def _may_compile(call: Call) -> bool:
     is_foreign = call.receiver is None and call.dotted.partition(".")[0] not in ("torch", "print", "deepspeed")
     given = (*call.positional, *call.keywords.values())
     return is_foreign and any(isinstance(value, Thing) and value.kind == "engine" for value in given)
-
-
-def _deeds(facts: Facts) -> Deeds:
-    assert facts.run.script is not None
-    return facts.run.script

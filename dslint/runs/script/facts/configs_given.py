@@ -9,6 +9,7 @@ from dslint.runs.item import Item
 from dslint.runs.script.arguments import Parser
 from dslint.runs.script.config_use import node_of
 from dslint.runs.script.events import Call
+from dslint.runs.script.facts.engine_use import deeds_of
 from dslint.runs.script.items import item, text_at
 from dslint.runs.script.reading import Deeds
 from dslint.runs.script.values import PathText, Table, Thing, Value
@@ -19,7 +20,7 @@ _OLD_ARGUMENT = (12, "config_params")
 
 def configs_given_twice(facts: Facts) -> tuple[Item, ...]:
     """Calls of initialize with a config beside arguments that hold another: `given` is the latter's path."""
-    deeds = _deeds(facts)
+    deeds = deeds_of(facts)
     found = []
     for call in _initializations(deeds):
         by_arguments = _of_arguments(call)
@@ -32,7 +33,7 @@ def configs_given_twice(facts: Facts) -> tuple[Item, ...]:
 
 def configs_missing(facts: Facts) -> tuple[Item, ...]:
     """Calls of initialize that surely get no config: `has_arguments` whether they get the script's arguments."""
-    deeds = _deeds(facts)
+    deeds = deeds_of(facts)
     found = []
     for call in _initializations(deeds):
         is_given = any(call.argument(*one) is not None for one in (_ARGUMENT, _OLD_ARGUMENT))
@@ -77,8 +78,3 @@ def _is_changed(arguments: Thing, deeds: Deeds) -> bool:
         and any(part is arguments for part in (call.receiver, *call.positional))
         for call in deeds.calls
     )
-
-
-def _deeds(facts: Facts) -> Deeds:
-    assert facts.run.script is not None
-    return facts.run.script

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dslint.runs.facts import Facts
 from dslint.runs.item import Item
 from dslint.runs.script.events import Call
+from dslint.runs.script.facts.engine_use import deeds_of, engines
 from dslint.runs.script.guards import is_rank
 from dslint.runs.script.items import item
 from dslint.runs.script.reading import Deeds
@@ -27,9 +28,8 @@ _KNOWN = ("torch.utils.data.", "torchvision.datasets.", "datasets.load_dataset")
 
 def undivided_loaders(facts: Facts) -> tuple[Item, ...]:
     """DataLoaders that give every rank the same batches: `is_shuffled`, with the same seed everywhere."""
-    assert facts.run.script is not None
-    deeds = facts.run.script
-    if facts.framework != "raw" or not deeds.is_complete or _has_parts_apart(deeds):
+    deeds = deeds_of(facts)
+    if not engines(facts) or not deeds.is_complete or _has_parts_apart(deeds):
         return ()
     used = _loaders_of_engines(deeds)
     found = []
@@ -47,18 +47,17 @@ def undivided_loaders(facts: Facts) -> tuple[Item, ...]:
 
 def loader_sizes(facts: Facts) -> tuple[Item, ...]:
     """DataLoaders whose batches go into an engine as they are: `size` is their batch_size."""
-    assert facts.run.script is not None
-    deeds = facts.run.script
-    if facts.framework != "raw" or not deeds.is_complete:
+    deeds = deeds_of(facts)
+    if not engines(facts) or not deeds.is_complete:
         return ()
     whole = _fed_whole(deeds)
     found = []
     for call in deeds.calls:
         made = call.result
         size = call.argument(1, "batch_size")
-        if isinstance(made, Thing) and made.kind == "loader" and made.call is call and id(made) in whole:
-            if isinstance(size, int) and not isinstance(size, bool) and not call.has(4, "batch_sampler"):
-                found.append(item(deeds.script, call, {"size": size}))
+        is_fed = isinstance(made, Thing) and made.kind == "loader" and made.call is call and id(made) in whole
+        if is_fed and type(size) is int and not call.has(4, "batch_sampler"):
+            found.append(item(deeds.script, call, {"size": size}))
     return tuple(found)
 
 
@@ -81,11 +80,16 @@ def _whole_batch_of(value: Value, depth: int = 0) -> Iterator[Thing]:
         yield value
     elif value.call is not None and value.call.dotted in _MOVES and value.call.receiver is not None:
         yield from _whole_batch_of(value.call.receiver, depth + 1)
-    elif value.kind == "item" and value.inputs:
+    elif (value.kind == "item" and value.inputs) or (
+        value.kind == "element" and value.name != "[:]" and _is_batch(value.inputs)
+    ):
         yield from _whole_batch_of(value.inputs[0], depth + 1)
-    elif value.kind == "element" and value.name != "[:]" and value.inputs:
-        if not isinstance(value.inputs[0], Thing) or value.inputs[0].kind == "item":
-            yield from _whole_batch_of(value.inputs[0], depth + 1)
+
+
+def _is_of_batch(value: Thing) -> bool:
+    """Whether a value is taken of a loader's batch itself, as its inputs or labels are."""
+    batch = value.inputs[0]
+    return value.kind == "element" and value.name != "[:]" and isinstance(batch, Thing) and batch.kind == "item"
 
 
 _MOVES = frozenset(["to", "cuda", "float", "half", "bfloat16", "long"])

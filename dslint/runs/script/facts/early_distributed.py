@@ -7,6 +7,7 @@ import ast
 from dslint.runs.facts import Facts
 from dslint.runs.item import Item
 from dslint.runs.script.events import Call
+from dslint.runs.script.facts.engine_use import deeds_of
 from dslint.runs.script.facts.process_group import is_surely_down
 from dslint.runs.script.items import item, text_at
 from dslint.runs.script.reading import Deeds
@@ -27,7 +28,7 @@ _NEEDS_GROUP = frozenset(
 
 def uses_before_group(facts: Facts) -> tuple[Item, ...]:
     """The first call that asks torch for a process group when there surely is none (one item or none)."""
-    deeds = _deeds(facts)
+    deeds = deeds_of(facts)
     for call in deeds.calls:
         if _starts_group(call):
             return ()
@@ -65,8 +66,3 @@ def _is_in_try(deeds: Deeds, call: Call) -> bool:
 
 def _last_name(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
-
-
-def _deeds(facts: Facts) -> Deeds:
-    assert facts.run.script is not None
-    return facts.run.script

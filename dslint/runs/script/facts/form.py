@@ -6,6 +6,25 @@ import sys
 
 from dslint.runs.facts import Facts
 from dslint.runs.item import Item
+from dslint.runs.script.items import spot_fields
+
+
+MOVED = {"transformers.deepspeed": "transformers.integrations.deepspeed"}
+"""Modules that Transformers 5 has under another name only, with that name."""
+
+
+def moved_imports(facts: Facts) -> tuple[Item, ...]:
+    """Imports that fail under Transformers 5, and whose failure nothing catches."""
+    assert facts.run.script is not None
+    deeds = facts.run.script
+    found = []
+    for old, new in MOVED.items():
+        made = deeds.imports.get(old)
+        if made is not None and not made.is_tried and not made.spot.guards:
+            source, span = deeds.script.place(made.node)
+            fields = {**spot_fields(deeds.script, made.spot), "text": old, "old": old, "new": new}
+            found.append(Item(fields, source, span))
+    return tuple(found)
 
 
 def syntax_problems(facts: Facts) -> tuple[Item, ...]:

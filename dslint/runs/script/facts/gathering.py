@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dslint.runs.facts import Facts
 from dslint.runs.item import Item
 from dslint.runs.script.events import Call, Read, Spot
+from dslint.runs.script.facts.engine_use import deeds_of
 from dslint.runs.script.facts.partitioned import (
     Spread,
     asks,
@@ -55,8 +56,8 @@ _LOADERS = ("torch.load", "safetensors.torch.load_file", "torch.hub.load_state_d
 
 def loads_into_partitions(facts: Facts) -> tuple[Item, ...]:
     """`load_state_dict` with whole weights on a model whose weights are spread."""
-    deeds = _deeds(facts)
-    spread = spread_models(deeds)
+    deeds = deeds_of(facts)
+    spread = spread_models(facts)
     found = []
     for call in deeds.calls:
         if call.dotted != "load_state_dict" or may_be_gathered(call.spot) or asks(deeds, call.spot):
@@ -88,8 +89,8 @@ def _is_loaded(value: Value, spread: Spread) -> bool:
 
 def copies_of_partitions(facts: Facts) -> tuple[Item, ...]:
     """copy.deepcopy of a model whose weights are spread, or of its state dict."""
-    deeds = _deeds(facts)
-    spread = spread_models(deeds)
+    deeds = deeds_of(facts)
+    spread = spread_models(facts)
     found = []
     for call in deeds.calls:
         if call.name != "copy.deepcopy" or may_be_gathered(call.spot) or asks(deeds, call.spot):
@@ -107,10 +108,10 @@ def copies_of_partitions(facts: Facts) -> tuple[Item, ...]:
 
 def sizes_of_partitions(facts: Facts) -> tuple[Item, ...]:
     """Looks at the size of a parameter that is spread: `p.numel()`, `p.size()`, `p.shape`."""
-    deeds = _deeds(facts)
+    deeds = deeds_of(facts)
     if b"ds_numel" in deeds.script.source.data or b"ds_shape" in deeds.script.source.data:
         return ()
-    spread = spread_models(deeds)
+    spread = spread_models(facts)
     steps: list[tuple[Call | Read, Value]] = [
         (call, call.receiver) for call in deeds.calls if call.dotted in ("numel", "nelement", "size")
     ]
@@ -146,8 +147,8 @@ def _is_in_method(model: Thing, spot: Spot) -> bool:
 
 def uses_of_partitions(facts: Facts) -> tuple[Item, ...]:
     """Values of a parameter that is spread, looked at or changed in place."""
-    deeds = _deeds(facts)
-    spread = spread_models(deeds)
+    deeds = deeds_of(facts)
+    spread = spread_models(facts)
     changes = [(call, _changed(call)) for call in deeds.calls]
     steps: list[tuple[Call | Read, Value]] = [(call, value) for call, value in changes if value is not None]
     steps += [(call, call.receiver) for call in deeds.calls if call.dotted in SUMMARIES]
@@ -164,8 +165,8 @@ def _changed(call: Call) -> Value:
 
 def lost_writes(facts: Facts) -> tuple[Item, ...]:
     """Changes of a parameter inside of GatheredParameters without modifier_rank, which are thrown away."""
-    deeds = _deeds(facts)
-    spread = spread_models(deeds)
+    deeds = deeds_of(facts)
+    spread = spread_models(facts)
     found = []
     seen: set[int] = set()
     for call in deeds.calls:
@@ -216,8 +217,8 @@ def _may_write(gathered: Thing) -> bool:
 
 def nested_gathers(facts: Facts) -> tuple[Item, ...]:
     """GatheredParameters inside of another one for the same parameters."""
-    deeds = _deeds(facts)
-    spread = spread_models(deeds)
+    deeds = deeds_of(facts)
+    spread = spread_models(facts)
     found = []
     for call in deeds.calls:
         made = call.result
@@ -284,8 +285,3 @@ def belongs_to(part: Value, model: Value) -> bool:
         return True
     is_path = part.kind in ("attribute", "element") and part.inputs
     return bool(is_path) and belongs_to(part.inputs[0], model)
-
-
-def _deeds(facts: Facts) -> Deeds:
-    assert facts.run.script is not None
-    return facts.run.script

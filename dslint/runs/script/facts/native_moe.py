@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dslint.runs.facts import Facts
 from dslint.runs.item import Item
+from dslint.runs.script.facts.engine_use import deeds_of
 from dslint.runs.script.items import item
 
 MOE = frozenset(["deepspeed.moe.layer.MoE", "deepspeed.moe.MoE"])
@@ -11,8 +12,7 @@ MOE = frozenset(["deepspeed.moe.layer.MoE", "deepspeed.moe.MoE"])
 
 def native_moe_layers(facts: Facts) -> tuple[Item, ...]:
     """The layers that surely are made before an engine is (the first one)."""
-    assert facts.run.script is not None
-    deeds = facts.run.script
+    deeds = deeds_of(facts)
     engines = [call.spot.order for call in deeds.calls if call.name == "deepspeed.initialize"]
     found = [
         item(deeds.script, call, {})

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from dslint.runs.facts import Facts
 from dslint.runs.item import Item
+from dslint.runs.script.facts.engine_use import deeds_of
 from dslint.runs.script.facts.gathering import belongs_to
 from dslint.runs.script.items import item
 from dslint.runs.script.values import Thing, Value
@@ -15,8 +16,7 @@ _SINGLE = ("weight", "bias")
 
 def parameters_listed_twice(facts: Facts) -> tuple[Item, ...]:
     """Calls of initialize whose `model_parameters` surely name one parameter twice."""
-    assert facts.run.script is not None
-    deeds = facts.run.script
+    deeds = deeds_of(facts)
     return tuple(
         item(deeds.script, call, {})
         for call in deeds.calls

@@ -10,7 +10,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from dslint.runs.facts import Facts
 from dslint.runs.script.events import Call, Spot
+from dslint.runs.script.facts.engine_use import deeds_of, engines, initialize_of
 from dslint.runs.script.facts.layers import largest_parameter
 from dslint.runs.script.reading import Deeds
 from dslint.runs.script.values import NOTHING, Thing, Value, origins
@@ -154,26 +156,26 @@ def _first(value: Thing) -> Thing | None:
     return first if isinstance(first, Thing) else None
 
 
-def spread_models(deeds: Deeds) -> Spread:
-    """The models that a script gives to DeepSpeed, and its engines.
+def spread_models(facts: Facts) -> Spread:
+    """The models that a script gives to DeepSpeed, and its engines, where they all have the run's config.
 
-    A PipelineModule is left out (stage 3 doesn't take one), and so are adapters, whose small weights stay whole.
+    A PipelineModule is left out: stage 3 doesn't take one.
     """
+    deeds = deeds_of(facts)
     since: dict[int, int] = {}
     things: list[Thing] = []
 
     def add(thing: Value, order: int) -> None:
-        if isinstance(thing, Thing) and id(thing) not in since:
-            since[id(thing)] = order
-            things.append(thing)
+        if isinstance(thing, Thing):
+            if id(thing) not in since:
+                things.append(thing)
+            since[id(thing)] = min(order, since.get(id(thing), order))
 
+    for engine in engines(facts):
+        add(engine, -1)
+        add(engine.attributes.get("module"), initialize_of(engine).spot.order)
     for call in deeds.calls:
-        if call.name == "deepspeed.initialize" and isinstance(call.result, tuple):
-            engine = call.result[0]
-            if isinstance(engine, Thing) and engine.kind == "engine":
-                add(engine, -1)
-                add(engine.attributes.get("module"), call.spot.order)
-        elif call.name == "trainer.train" and isinstance(call.receiver, Thing):
+        if call.name == "trainer.train" and isinstance(call.receiver, Thing):
             add(call.receiver.attributes.get("model"), call.spot.order)
             made = call.receiver.call
             add(None if made is None else made.argument(0, "model"), call.spot.order)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dslint.runs.facts import Facts
 from dslint.runs.item import Item
 from dslint.runs.script.events import Call
+from dslint.runs.script.facts.engine_use import deeds_of, engines, initialize_of
 from dslint.runs.script.facts.partitioned import (
     Spread,
     asks,
@@ -61,10 +62,10 @@ _SAME_CONTENT = frozenset(
 
 def written_partitions(facts: Facts) -> tuple[Item, ...]:
     """Weights of a model that DeepSpeed trains, written outside of GatheredParameters."""
-    deeds = _deeds(facts)
+    deeds = deeds_of(facts)
     if gathers_elsewhere(deeds):
         return ()
-    spread = spread_models(deeds)
+    spread = spread_models(facts)
     found = []
     for call in deeds.calls:
         model = _written_model(call, spread)
@@ -135,10 +136,10 @@ def _is_whole_save(call: Call) -> bool:
 
 def partitioned_pretrained_saves(facts: Facts) -> tuple[Item, ...]:
     """`save_pretrained` of a model that DeepSpeed or the Trainer trains, without a state dict."""
-    deeds = _deeds(facts)
+    deeds = deeds_of(facts)
     if facts.framework not in ("raw", "trainer") or gathers_elsewhere(deeds):
         return ()
-    spread = spread_models(deeds)
+    spread = spread_models(facts)
     found = []
     for call in deeds.calls:
         if call.dotted != "save_pretrained" or not call.is_complete or call.has(2, "state_dict"):
@@ -152,19 +153,20 @@ def partitioned_pretrained_saves(facts: Facts) -> tuple[Item, ...]:
 
 def dropped_weight_saves(facts: Facts) -> tuple[Item, ...]:
     """save_16bit_model calls whose answer nobody looks at."""
-    deeds = _deeds(facts)
+    deeds = deeds_of(facts)
     return tuple(
         item(deeds.script, call, {})
         for call in deeds.calls
         if call.name in ("engine.save_16bit_model", "engine.save_fp16_model")
+        if any(call.receiver is engine for engine in engines(facts))
         if call.is_dropped and not asks(deeds, call.spot)
     )
 
 
 def one_rank_optimizer_states(facts: Facts) -> tuple[Item, ...]:
     """States of DeepSpeed's optimizer that one rank alone writes."""
-    deeds = _deeds(facts)
-    since = _optimizers(deeds)
+    deeds = deeds_of(facts)
+    since = _optimizers(facts)
     found = []
     for call in deeds.calls:
         writer = WRITERS.get(call.name)
@@ -176,15 +178,13 @@ def one_rank_optimizer_states(facts: Facts) -> tuple[Item, ...]:
     return tuple(found)
 
 
-def _optimizers(deeds: Deeds) -> dict[int, int]:
+def _optimizers(facts: Facts) -> dict[int, int]:
     """The optimizers that DeepSpeed works with, each with the step after which it does."""
     since: dict[int, int] = {}
-    for call in deeds.calls:
-        if call.name == "deepspeed.initialize" and isinstance(call.result, tuple):
-            given = call.argument(2, "optimizer")
-            if isinstance(given, Thing):
-                since[id(given)] = call.spot.order
-            since[id(call.result[1])] = -1
+    for engine in engines(facts):
+        call = initialize_of(engine)
+        since[id(call.argument(2, "optimizer"))] = call.spot.order
+        since[id(call.result[1])] = -1
     return since
 
 
@@ -201,8 +201,3 @@ def saves_without_16_bit(facts: Facts) -> bool:
     if facts.framework != "accelerate":
         return False
     return not any(call.dotted in ("get_state_dict", "save_model") for call in facts.run.script.calls)
-
-
-def _deeds(facts: Facts) -> Deeds:
-    assert facts.run.script is not None
-    return facts.run.script

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dslint.runs.facts import Facts
 from dslint.runs.item import Item
 from dslint.runs.script.events import Call, Guard, Jump
+from dslint.runs.script.facts.engine_use import deeds_of
 from dslint.runs.script.items import item
 from dslint.runs.script.reading import Deeds
 from dslint.runs.script.values import Thing, comes_from, origins
@@ -39,8 +40,7 @@ _CAUGHT = frozenset(
 
 def skipped_batches(facts: Facts) -> tuple[Item, ...]:
     """Jumps between forward and backward that a rank takes by itself: `why` is "loss" or "exception"."""
-    assert facts.run.script is not None
-    deeds = facts.run.script
+    deeds = deeds_of(facts)
     found: list[Item] = []
     seen: set[int] = set()
     for jump in deeds.jumps:

@@ -159,6 +159,9 @@ def _every(guard: Guard, facts: Facts) -> Any:
         test, holds = test.inputs[0], not holds
     if not isinstance(test, Thing):
         return None
+    if test.kind == "logic" and test.name == "or" and holds:  # … or the last batch
+        found = [_every(Guard(part, True, guard.node), facts) for part in test.inputs]
+        return next((one for one in found if one not in (None, "boundary")), None)
     if test.name == "engine.is_gradient_accumulation_boundary" and holds:
         return "boundary"
     if test.kind != "comparison" or len(test.inputs) != 2 or test.name not in ("==", "!="):

@@ -9,6 +9,7 @@ from dslint.runs.facts import Facts
 from dslint.runs.item import Item
 from dslint.runs.script.config_use import reference_of
 from dslint.runs.script.events import Call
+from dslint.runs.script.facts.engine_use import deeds_of, engines, initialize_of
 from dslint.runs.script.facts.partitioned import asks, is_made_spread, is_switched_on
 from dslint.runs.script.items import item
 from dslint.runs.script.reading import Deeds
@@ -20,7 +21,7 @@ _MAKES_MODELS = ("from_pretrained", "from_config", "_from_config")
 
 def configs_with_auto(facts: Facts) -> tuple[Item, ...]:
     """Models made with a config that still says "auto" for a batch size: `key` names it."""
-    deeds = _deeds(facts)
+    deeds = deeds_of(facts)
     found = []
     for call in deeds.calls:
         made = call.result
@@ -67,8 +68,9 @@ def _is_config_of_run(value: Value, facts: Facts) -> bool:
 
 def models_spread_too_early(facts: Facts) -> tuple[Item, ...]:
     """zero.Init around the model that an engine trains."""
-    deeds = _deeds(facts)
-    trained = {id(call.argument(1, "model")): call for call in deeds.calls if call.name == "deepspeed.initialize"}
+    deeds = deeds_of(facts)
+    made = [initialize_of(engine) for engine in engines(facts)]
+    trained = {id(call.argument(1, "model")): call for call in made}
     found: list[Item] = []
     seen: set[int] = set()
     for call in deeds.calls:
@@ -83,8 +85,3 @@ def models_spread_too_early(facts: Facts) -> tuple[Item, ...]:
             fields = {"has_config": has_config, "has_type": has_config or init.call.has(8, "dtype")}
             found.append(item(deeds.script, init.call, fields, related))
     return tuple(found)
-
-
-def _deeds(facts: Facts) -> Deeds:
-    assert facts.run.script is not None
-    return facts.run.script
