@@ -9,7 +9,7 @@ from dslint.documents.discover import CODE_ENDINGS
 from dslint.documents.source import Source, UnreadableFileError, read_source
 
 MOST_FOLDERS, MOST_FILES, LARGEST = 30, 150, 256 * 1024
-"""Folders and files that are looked into, and bytes of one; what lies further away can be stated in the settings."""
+"""Folders and files that are looked into, and bytes of one; what lies further away the settings can state."""
 
 HIGHEST = 2
 """Folders above a file in which a script or a command may stand that names it."""
@@ -66,7 +66,9 @@ def _code_in(folder: str) -> list[str]:
             return sorted(
                 os.path.normpath(entry.path)
                 for entry in entries
-                if entry.name.lower().endswith(CODE_ENDINGS) and entry.is_file() and entry.stat().st_size <= LARGEST
+                if entry.name.lower().endswith(CODE_ENDINGS)
+                and entry.is_file()
+                and entry.stat().st_size <= LARGEST
             )
     except OSError:
         return []

@@ -182,11 +182,23 @@ class Facts:
         if name.startswith(ARGUMENTS):
             is_there = self.arguments is not None and self.given(name) is True
             return self.arguments.place(name[len(ARGUMENTS) :]) if is_there and self.arguments else None
+        if name == "loader":
+            return self._place_of_taker()
         if self.run.launch is not None and name in ("ranks", "dp_size", "launch.gpus", "launch.nodes"):
             return self.run.launch.source, self._span_of_ranks()
         if name in ("ranks", "dp_size") and self.run.accelerate is not None:
             return accelerate.place_of_ranks(self.run.accelerate)
         return None
+
+    def _place_of_taker(self) -> tuple[Source, Span] | None:
+        """Where the script hands the run's config over."""
+        if self.run.script is None:
+            return None
+        from dslint.runs.script.config_use import config_uses
+
+        taker = self.run.script.taker
+        uses = [use for use in config_uses(self.run.script) if taker in (None, use.taker)]
+        return self.run.script.script.place(uses[0].call.node) if uses else None
 
     def _span_of_ranks(self) -> Span:
         """Where the launch command says how many ranks it starts."""

@@ -20,7 +20,7 @@ from dslint.runs.files import Files
 from dslint.runs.linking import Pairing
 from dslint.runs.run import Options
 from dslint.runs.script.config_use import ConfigUse, as_document, config_uses, reference_of
-from dslint.runs.script.reading import Deeds, Surroundings, read_deeds
+from dslint.runs.script.reading import Deeds, OneOfSeveral, Surroundings, read_deeds
 from dslint.runs.script.values import NOTHING, Table
 from dslint.runs.unknown import Unknown
 
@@ -36,6 +36,12 @@ TELLING = re.compile(
     re.I,
 )
 """What the text of a module has that may matter to the script that imports it."""
+
+TRAINING = ("initialize", "trainer", "accelerate", "lightning")
+"""Takers of configs that train with them; the others only build models."""
+
+MOST_RUNS = 4
+"""Runs of one script that are looked into."""
 
 CONFIG_OPTIONS = ("deepspeed_config", "deepspeed", "ds_config", "deepspeed_config_file", "ds_config_path")
 """Script arguments that name the DeepSpeed config, by custom."""
@@ -84,11 +90,20 @@ def whole_runs(found: Found, files: Files) -> list[Pairing]:
     """The runs that the scripts and launch commands form; configs that none of them takes are left out."""
     linker = _Linker(found, files)
     runs = [run for launch in found.launches for run in linker.runs_of_launch(launch)]
-    launched = {os.path.realpath(run.script.script.source.path) for run in runs if run.script is not None}
-    for source in found.scripts:
-        if os.path.realpath(source.path) not in launched and concerns_deepspeed(source):
+    for source in sorted(found.scripts, key=lambda source: b"__main__" not in source.data):
+        if concerns_deepspeed(source) and not _is_part_of(source, runs):
             runs += linker.runs_of_script(source, None, None)
     return _with_neighbours(runs, found)
+
+
+def _is_part_of(source: Source, runs: Iterable[Pairing]) -> bool:
+    """Whether a script is launched, or read along as a module of another that has no main part of its own."""
+    path = os.path.realpath(source.path)
+    for deeds in (run.script for run in runs if run.script is not None):
+        modules = () if b"__main__" in source.data else deeds.modules
+        if any(os.path.realpath(one.source.path) == path for one in (deeds.script, *modules)):
+            return True
+    return False
 
 
 def pairings_of(
@@ -133,7 +148,7 @@ class _Linker:
         self.found = found
         self.files = files
         self.scripts: dict[str, Script] = {}
-        self.deeds: dict[tuple[str, tuple[str | None, ...] | None], Deeds] = {}
+        self.deeds: dict[tuple[str, tuple[str | None, ...] | None, OneOfSeveral | None], Deeds] = {}
 
     def runs_of_launch(self, launch: Launch) -> Iterator[Pairing]:
         """The runs that one command starts."""
@@ -166,14 +181,14 @@ class _Linker:
         folders = self._folders(launch, source)
         deeds = self._deeds_of(source, launch, folders)
         uses = config_uses(deeds)
-        configs = self._configs([use for use in uses if use.taker == uses[0].taker], deeds, folders)
+        configs = self._configs([use for use in uses if use.taker in TRAINING] or uses, deeds, folders)
         whole = Pairing(None, started_by, deeds, launch)
         if len(configs) > 1:
-            yield whole
-            yield from (Pairing(config, None) for config in configs)
+            for config, one in configs[:MOST_RUNS]:
+                yield replace(whole, config=config, script=self._deeds_of(source, launch, folders, one))
             return
         if configs:
-            yield replace(whole, config=configs[0])
+            yield replace(whole, config=configs[0][0])
             return
         references = [reference_of(use.value) for use in uses]
         named = None if launch is None else _named_by(launch)
@@ -182,20 +197,33 @@ class _Linker:
         config = file or self._accelerate_config(started_by) or plugin_config(deeds, started_by, launch)
         yield replace(whole, config=config, missing=None if config is not None else reference)
 
-    def _configs(self, uses: Iterable[ConfigUse], deeds: Deeds, folders: Sequence[str]) -> list[Source | Document]:
-        """The configs that uses lead to, each once; those that can't be followed are left out."""
+    def _configs(
+        self, uses: Iterable[ConfigUse], deeds: Deeds, folders: Sequence[str]
+    ) -> list[tuple[Source | Document, OneOfSeveral]]:
+        """The configs that uses lead to, each once, with what takes it; what can't be followed is left out."""
         configs: dict[object, Source | Document] = {}
+        takers: dict[object, list[ConfigUse]] = {}
         for use in uses:
-            reference = reference_of(use.value)
-            if reference is not None:
-                source = self._config_file(reference, folders)
-                if source is not None:
-                    configs.setdefault((source.path, source.data), source)
-            elif isinstance(use.value, Table):
-                file = self._config_file(use.value.file, folders) if isinstance(use.value.file, str) else None
-                loaded = None if file is None else read_config(file)
-                configs.setdefault(id(use.value), as_document(use.value, deeds.script, loaded))
-        return list(configs.values())
+            key, config = self._config_of(use, deeds, folders)
+            if config is not None:
+                configs.setdefault(key, config)
+                takers.setdefault(key, []).append(use)
+        return [(config, _one_of_several(takers[key])) for key, config in configs.items()]
+
+    def _config_of(
+        self, use: ConfigUse, deeds: Deeds, folders: Sequence[str]
+    ) -> tuple[object, Source | Document | None]:
+        """The config that a use leads to, and what makes it one and the same as another."""
+        reference = reference_of(use.value)
+        kind = use.taker == "initialize"  # an engine of one's own beside a Trainer is another run
+        if reference is not None:
+            source = self._config_file(reference, folders)
+            return (kind, source and source.path), source
+        if not isinstance(use.value, Table):
+            return None, None
+        file = self._config_file(use.value.file, folders) if isinstance(use.value.file, str) else None
+        loaded = None if file is None else read_config(file)
+        return (kind, id(use.value)), as_document(use.value, deeds.script, loaded)
 
     def _config_file(self, reference: str, folders: Sequence[str]) -> Source | None:
         name = os.path.normpath(reference)
@@ -264,17 +292,24 @@ class _Linker:
             folders.append(os.path.dirname(script.path))
         return list(dict.fromkeys(folder or "." for folder in folders))
 
-    def _deeds_of(self, source: Source, launch: Launch | None, folders: Sequence[str]) -> Deeds:
+    def _deeds_of(
+        self, source: Source, launch: Launch | None, folders: Sequence[str], one: OneOfSeveral | None = None
+    ) -> Deeds:
         words = None if launch is None else words_of(launch)
-        key = (source.path, words)
+        key = (source.path, words, one)
         if key not in self.deeds:
             if source.path not in self.scripts:
                 self.scripts[source.path] = script_in(source)
 
             is_started = launch is not None or is_entry(source)
             around = Surroundings(partial(self._data, folders), self._module if is_started else _no_module)
-            self.deeds[key] = read_deeds(self.scripts[source.path], words, around)
+            self.deeds[key] = read_deeds(self.scripts[source.path], words, around, one)
         return self.deeds[key]
+
+
+def _one_of_several(uses: Sequence[ConfigUse]) -> OneOfSeveral:
+    engines = frozenset(use.call.node for use in uses if use.taker == "initialize")
+    return OneOfSeveral(uses[0].taker, engines)
 
 
 def is_entry(source: Source) -> bool:

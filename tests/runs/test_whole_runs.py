@@ -136,7 +136,7 @@ def test_a_command_takes_the_words_that_variables_hold(folder: Path) -> None:
         ds_DOT_json=CONFIG,
         train_DOT_py="import argparse, deepspeed\np = argparse.ArgumentParser()\np.add_argument('--conf')\n"
         "a = p.parse_args()\nengine, *_ = deepspeed.initialize(model=make(), config=a.conf)",
-        run_DOT_sh="CONF=ds.json\nARGS=(--conf $CONF)\ntorchrun --nproc_per_node=2 train.py \"${ARGS[@]}\"\n",
+        run_DOT_sh='CONF=ds.json\nARGS=(--conf $CONF)\ntorchrun --nproc_per_node=2 train.py "${ARGS[@]}"\n',
     )
     (run,) = runs("run.sh")
     assert run.config.source.path == "ds.json"
@@ -179,3 +179,31 @@ def test_what_a_dict_may_hold_beside_its_own_keys_is_unknown(folder: Path) -> No
     assert facts.value("config.train_batch_size") == 4
     assert isinstance(facts.value("config.zero_optimization.stage"), Unknown)
     assert isinstance(facts.given("config.optimizer"), Unknown)
+
+
+def test_engines_with_configs_of_their_own_are_runs_of_their_own(folder: Path) -> None:
+    write(
+        folder,
+        train_DOT_py="import deepspeed\nactor, *_ = deepspeed.initialize(model=a(), config={'train_batch_size': 4})\n"
+        "critic, *_ = deepspeed.initialize(model=b(), config={'train_batch_size': 8})\nactor.step()\ncritic.step()",
+    )
+    first, second = runs("train.py")
+    assert [run.config.value["train_batch_size"] for run in (first, second)] == [4, 8]
+    for run, line in ((first, 4), (second, 5)):
+        assert run.script is not None
+        steps = [call for call in run.script.calls if call.name == "engine.step"]
+        assert [call.node.lineno for call in steps] == [line]
+
+
+def test_an_engine_beside_a_trainer_is_a_run_of_its_own(folder: Path) -> None:
+    from dslint.lint import facts_of
+
+    write(
+        folder,
+        ds_DOT_json=CONFIG,
+        train_DOT_py="import deepspeed\nfrom transformers import Trainer, TrainingArguments\n"
+        "args = TrainingArguments(output_dir='o', deepspeed='ds.json')\n"
+        "reference, *_ = deepspeed.initialize(model=r(), config={'train_batch_size': 4})\n"
+        "Trainer(model=m, args=args).train()",
+    )
+    assert sorted(str(facts_of(run).framework) for run in runs("train.py")) == ["raw", "trainer"]

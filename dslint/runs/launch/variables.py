@@ -54,7 +54,9 @@ def own_folder(document: ShellDocument) -> str:
 
 
 _SCRIPT = r"""["']?\$\{?(?:0|BASH_SOURCE(?:\[0\])?)\}?["']?"""
-_DIRNAME = rf"dirname\s+(?:--\s+)?(?:{_SCRIPT}|[\"']?\$\(\s*(?:realpath|readlink\s+-f)\s+(?:--\s+)?{_SCRIPT}\s*\)[\"']?)"
+_DIRNAME = (
+    rf"dirname\s+(?:--\s+)?(?:{_SCRIPT}|[\"']?\$\(\s*(?:realpath|readlink\s+-f)\s+(?:--\s+)?{_SCRIPT}\s*\)[\"']?)"
+)
 _OWN_FOLDER = re.compile(
     rf"{_DIRNAME}|cd\s+(?:--\s+)?[\"']?(?:\$\(|`)\s*{_DIRNAME}\s*(?:\)|`)[\"']?(?:\s*>\s*/dev/null(?:\s+2>&1)?)?\s*&&\s*pwd(?:\s+-P)?"
 )

@@ -256,12 +256,12 @@ class Calls(Expressions):
         if not isinstance(made, Thing):
             made = Thing(kind, made_of.node.name, node, (*positional, *keywords.values()))
         made.attributes["__class__"] = made_of
+        made.call = call
         known_calls.fill_fields(made, made_of, positional, keywords)
+        known_calls.give_settings(made, call)
         init = made_of.members.get("__init__")
         if isinstance(init, Function):
             self.enter(Function(init.node, init.scope, made), positional, keywords, node)
-        made.call = call
-        known_calls.give_settings(made, call)
         made_of.instance = made
         call.result = made
         return made

@@ -147,7 +147,11 @@ class Expressions(State):
         owner = self.evaluate(node.value, scope)
         if isinstance(node.slice, ast.Slice):
             start = self.evaluate(node.slice.lower, scope)
-            if isinstance(owner, (list, tuple)) and isinstance(start, int) and not (node.slice.upper or node.slice.step):
+            if (
+                isinstance(owner, (list, tuple))
+                and isinstance(start, int)
+                and not (node.slice.upper or node.slice.step)
+            ):
                 return owner[start:]
             return Thing("element", "[:]", node, (owner,))
         index = self.evaluate(node.slice, scope)

@@ -11,12 +11,16 @@ def framework_of(deeds: Deeds) -> str | None:
 
     None where the script shows none of them, or more than one.
     """
+    if deeds.taker in ("trainer", "accelerate", "lightning"):
+        return deeds.taker
     kinds = {call.result.kind for call in deeds.calls if isinstance(call.result, Thing)}
     kinds |= {thing.kind for call in deeds.calls for thing in _parsed(call.result)}
     has_engine = any(call.name == "deepspeed.initialize" for call in deeds.calls)
     found = []
     if has_engine:
         found.append("pipeline" if "pipeline" in kinds else "raw")
+    if deeds.taker == "initialize":
+        return found[0] if found else None
     if kinds & {"trainer", "training_args"}:
         found.append("trainer")
     elif "accelerator" in kinds:

@@ -74,9 +74,15 @@ _SAME = frozenset(
 
 # --- DeepSpeed ---
 
+OTHER_ENGINE = "deepspeed.initialize of another run"
+"""The name of a call that makes an engine with another config than the run at hand."""
+
 
 def _initialize(reading: Calls, call: Call) -> Value:
     """Four things: engine, optimizer, data loader, learning-rate scheduler (deepspeed/__init__.py, initialize)."""
+    if reading.chosen is not None and call.node not in reading.chosen:
+        call.dotted = OTHER_ENGINE
+        return tuple(Thing("other_engine", OTHER_ENGINE, call.node) for _ in range(4))
     model = call.argument(1, "model")
     if isinstance(model, Thing) and model.kind in ("result", "parameter", "either", "attribute", "element"):
         model.kind = "model"
@@ -383,7 +389,9 @@ METHODS: Mapping[str, Callable[[Any, Call], Value]] = {
 }
 
 
-SETTINGS = frozenset(["training_args", "deepspeed_plugin", "accelerator", "lightning_trainer", "lightning_strategy"])
+SETTINGS = frozenset(
+    ["training_args", "deepspeed_plugin", "accelerator", "lightning_trainer", "lightning_strategy"]
+)
 """Kinds of things whose keyword arguments become attributes."""
 
 

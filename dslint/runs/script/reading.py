@@ -31,6 +31,8 @@ class Deeds:
         imports: the modules that it and its modules import, with the first statement that does.
         modules: the user's own modules that were read along.
         is_complete: whether all of it was read.
+        taker: who takes the config of the run at hand, where the script has several runs in it ("initialize",
+            "trainer", …); None where it has one.
     """
 
     script: Script
@@ -41,6 +43,7 @@ class Deeds:
     imports: Mapping[str, Import]
     modules: tuple[Script, ...]
     is_complete: bool
+    taker: str | None = None
 
 
 MOST_MODULES = 15
@@ -134,8 +137,24 @@ def _table(data: dict[str, Any], node: ast.AST, depth: int) -> Table:
     return Table(node, entries, depth=depth)
 
 
+@dataclass(frozen=True)
+class OneOfSeveral:
+    """One of several runs that a script has in it, each with a config of its own.
+
+    Attributes:
+        taker: who takes its config ("initialize", "trainer", …).
+        engines: the calls of deepspeed.initialize that belong to it.
+    """
+
+    taker: str
+    engines: frozenset[ast.AST]
+
+
 def read_deeds(
-    script: Script, arguments: Sequence[str | None] | None, around: Surroundings | None = None
+    script: Script,
+    arguments: Sequence[str | None] | None,
+    around: Surroundings | None = None,
+    one: OneOfSeveral | None = None,
 ) -> Deeds:
     """What a script does.
 
@@ -144,8 +163,10 @@ def read_deeds(
         arguments: the words after the script in the launch command (None: one that can't be told); None as a
             whole where no command is known.
         around: the files around it; None for a script by itself.
+        one: which of the script's runs; None where it has only one.
     """
-    reading = _Reading(script.source.path, arguments, main=script, around=around or Surroundings())
+    chosen = None if one is None else one.engines
+    reading = _Reading(script.source.path, arguments, chosen, main=script, around=around or Surroundings())
     is_complete = script.tree is not None
     limit = sys.getrecursionlimit()
     try:
@@ -165,6 +186,7 @@ def read_deeds(
         reading.imports,
         tuple(reading.module_scripts),
         is_complete and not reading.has_enough,
+        None if one is None else one.taker,
     )
 
 

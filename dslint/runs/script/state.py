@@ -29,6 +29,7 @@ class State:
 
     path: str
     arguments: Sequence[str | None] | None
+    chosen: frozenset[ast.AST] | None = None
     calls: list[Call] = field(default_factory=list)
     stores: list[Store] = field(default_factory=list)
     reads: list[Read] = field(default_factory=list)

@@ -73,9 +73,7 @@ def planned(case: Mapping[str, Any]) -> Planned | None:
         after = _variables((folder / "environment").read_text("utf-8"))
     told = RANKS.search(" ".join(words))
     changed = {
-        name: value
-        for name, value in after.items()
-        if before.get(name) != value and name not in OWN_VARIABLES
+        name: value for name, value in after.items() if before.get(name) != value and name not in OWN_VARIABLES
     }
     return Planned(tuple(words), changed, int(told[1]) if told else None)
 

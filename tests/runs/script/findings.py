@@ -44,9 +44,11 @@ def found(code: str, script: str, stage: int = 3, **case: Any) -> list[str]:
         code: the rule.
         script: the rest of the script; it may be indented.
         stage: the ZeRO stage of the config; the key `config` in `case` stands above it.
-        case: further keys of an example (`gpus`, `launch`, `files`, ...); two GPUs where `gpus` isn't given.
+        case: further keys of an example (`gpus`, `launch`, `files`, ...), None for none of it; two GPUs where it
+            doesn't say.
     """
     text = HEAD + textwrap.dedent(script)
-    whole = {"config": config(stage), "gpus": 2, **case, "script": text}
+    case = {"config": config(stage), "gpus": 2, **case, "script": text}
+    whole = {key: value for key, value in case.items() if value is not None}
     findings = judge(facts_of(run_of(whole)), [_rules()[code]]).findings
     return [finding.location.source.slice(finding.location.span) for finding in findings]

@@ -120,3 +120,34 @@ def test_loading_on_one_rank_leaves_the_others_behind() -> None:
     assert found("DS915", script, stage=2) == ['engine.load_checkpoint("out")']
     assert found("DS640", script, stage=3) == ['engine.load_checkpoint("out")']
     assert found("DS915", MAKE + 'engine.load_checkpoint("out")\n', stage=2) == []
+
+
+ACCELERATE = """
+from accelerate import Accelerator
+accelerator = Accelerator()
+net = torch.nn.Linear(8, 8)
+optimizer = torch.optim.AdamW(net.parameters())
+loader = DataLoader(TensorDataset(torch.zeros(8, 8)), batch_size=2)
+net, optimizer, loader = accelerator.prepare(net, optimizer, loader)
+if accelerator.is_main_process:
+    {call}
+"""
+YAML = "distributed_type: DEEPSPEED\ndeepspeed_config: {zero_stage: 3}\nnum_processes: 2\n"
+
+
+@pytest.mark.parametrize(
+    ("call", "stage", "times"),
+    [
+        ('accelerator.save_state("out")', 1, 1),
+        ("accelerator.wait_for_everyone()", 1, 1),
+        ("accelerator.get_state_dict(net)", 3, 1),
+        ("accelerator.get_state_dict(net)", 2, 0),
+        ("accelerator.unwrap_model(net).generate(x)", 3, 1),
+        ("accelerator.unwrap_model(net).generate(x)", 2, 0),
+        ("print(optimizer.param_groups[0]['lr'])", 3, 0),
+        ('accelerator.print("saved")', 3, 0),
+    ],
+)
+def test_the_main_process_alone(call: str, stage: int, times: int) -> None:
+    file = YAML.replace("3}", f"{stage}}}")
+    assert len(found("DS640", ACCELERATE.replace("{call}", call), config=None, accelerate=file)) == times

@@ -92,6 +92,19 @@ FOUND: dict[str, str] = {
 
         Run().train()
         """,
+    "in a class that other files use": """
+        import deepspeed
+        from data import Net
+
+        class Run:
+            def __init__(self, settings):
+                self.engine, self.optimizer, _, _ = deepspeed.initialize(model=Net(), config="ds_config.json")
+
+            def update(self, batch):
+                loss = self.engine(batch)
+                loss.backward()
+                self.engine.step()
+        """,
     "under the name of the model": """
         import deepspeed
         from data import Net, loader

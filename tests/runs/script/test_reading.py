@@ -166,7 +166,9 @@ def test_methods_that_nobody_calls_are_read_too() -> None:
 
 
 def test_what_a_function_is_given_that_nobody_calls_is_unknown() -> None:
-    call = call_of(deeds_of("import deepspeed\ndef f(*a, **k):\n    deepspeed.initialize(*a, **k)"), "deepspeed.initialize")
+    call = call_of(
+        deeds_of("import deepspeed\ndef f(*a, **k):\n    deepspeed.initialize(*a, **k)"), "deepspeed.initialize"
+    )
     assert not call.is_complete
 
 

@@ -253,3 +253,36 @@ critic.save_16bit_model("out")
         assert found(code, script) == []
     same = script.replace("config=other", 'config="ds_config.json"').replace('critic.save_16bit_model("out")', "")
     assert len(found("DS910", same)) == len(found("DS640", same)) == 1
+
+
+ACCELERATE = """
+from accelerate import Accelerator
+accelerator = Accelerator()
+net = torch.nn.Linear(4096, 4096)
+optimizer = torch.optim.AdamW(net.parameters())
+loader = DataLoader(TensorDataset(torch.zeros(8, 4096)), batch_size=2)
+net, optimizer, loader = accelerator.prepare(net, optimizer, loader)
+"""
+YAML = "distributed_type: DEEPSPEED\ndeepspeed_config: {zero_stage: 3}\nnum_processes: 2\n"
+
+
+@pytest.mark.parametrize(
+    "save",
+    [
+        'accelerator.save(accelerator.unwrap_model(net).state_dict(), "x.pt")',
+        'torch.save(net.state_dict(), "x.pt")',
+    ],
+)
+def test_a_prepared_model_is_partitioned_too(save: str) -> None:
+    script = ACCELERATE + f"if accelerator.is_main_process:\n    {save}\n"
+    assert found("DS910", script, config=None, accelerate=YAML) == [save]
+    assert found("DS910", script, config=None, accelerate=YAML.replace("3}", "2}")) == []
+    asked = script.replace("is_main_process", "state.deepspeed_plugin is None")
+    assert found("DS910", asked, config=None, accelerate=YAML) == []
+
+
+def test_whole_weights_of_a_prepared_model_are_silent() -> None:
+    script = (
+        ACCELERATE + 'accelerator.save(accelerator.get_state_dict(net), "x.pt")\naccelerator.save_state("out")\n'
+    )
+    assert found("DS910", script, config=None, accelerate=YAML) == []

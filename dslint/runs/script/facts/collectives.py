@@ -95,7 +95,7 @@ def one_rank_collectives(facts: Facts) -> tuple[Item, ...]:
         ):
             continue
         seen.add(id(call.node))
-        name = call.name if call.receiver is None or stage is None else f"{_kind(call)}.{call.dotted}"
+        name = call.name if call.receiver is None else f"{_kind(call)}.{call.dotted}"
         place = getattr(guard.node, "test", guard.node)
         related = ((place, "only one rank gets past this"),)
         found.append(item(deeds.script, call, {"api": name, "from_stage": stage}, related))

@@ -80,9 +80,7 @@ def _whole_batch_of(value: Value, depth: int = 0) -> Iterator[Thing]:
         yield value
     elif value.call is not None and value.call.dotted in _MOVES and value.call.receiver is not None:
         yield from _whole_batch_of(value.call.receiver, depth + 1)
-    elif (value.kind == "item" and value.inputs) or (
-        value.kind == "element" and value.name != "[:]" and _is_batch(value.inputs)
-    ):
+    elif value.inputs and (value.kind == "item" or _is_of_batch(value)):
         yield from _whole_batch_of(value.inputs[0], depth + 1)
 
 

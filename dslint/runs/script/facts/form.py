@@ -8,7 +8,6 @@ from dslint.runs.facts import Facts
 from dslint.runs.item import Item
 from dslint.runs.script.items import spot_fields
 
-
 MOVED = {"transformers.deepspeed": "transformers.integrations.deepspeed"}
 """Modules that Transformers 5 has under another name only, with that name."""
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from dslint.runs.facts import Facts
 from dslint.runs.script.events import Call, Spot
+from dslint.runs.script.facts.accelerator import preparations
 from dslint.runs.script.facts.engine_use import deeds_of, engines, initialize_of
 from dslint.runs.script.facts.layers import largest_parameter
 from dslint.runs.script.reading import Deeds
@@ -174,6 +175,10 @@ def spread_models(facts: Facts) -> Spread:
     for engine in engines(facts):
         add(engine, -1)
         add(engine.attributes.get("module"), initialize_of(engine).spot.order)
+    if facts.framework == "accelerate":
+        for one in preparations(facts):
+            for model in one.of("model"):
+                add(model, one.call.spot.order)
     for call in deeds.calls:
         if call.name == "trainer.train" and isinstance(call.receiver, Thing):
             add(call.receiver.attributes.get("model"), call.spot.order)

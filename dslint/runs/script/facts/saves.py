@@ -25,6 +25,7 @@ from dslint.runs.script.values import Table, Thing, Value
 
 WRITERS = {
     "torch.save": (0, "obj"),
+    "accelerator.save": (0, "obj"),
     "safetensors.torch.save_file": (0, "tensors"),
     "safetensors.torch.save_model": (0, "model"),
     "deepspeed.comm.save": (0, "obj"),
