@@ -143,6 +143,19 @@ def concerns_deepspeed(source: Source) -> bool:
     return b"deepspeed" in source.data.lower()
 
 
+@dataclass(frozen=True)
+class Whence:
+    """From where a name is looked up.
+
+    Attributes:
+        folders: in this order.
+        shell: the shell script that says it, which may write the file itself.
+    """
+
+    folders: tuple[str, ...]
+    shell: str | None
+
+
 class _Linker:
     def __init__(self, found: Found, files: Files) -> None:
         self.found = found
@@ -161,7 +174,7 @@ class _Linker:
         option = launch.options.get(HOSTFILES.get(launch.launcher, ""))
         if option is None or not isinstance(option.value, str):
             return {}
-        source = self.files.find(option.value, self._folders(launch, None))
+        source = self.files.find(option.value, self._whence(launch, None).folders)
         return {} if source is None else {"hostfile": source}
 
     def _runs_of_launch(self, launch: Launch) -> Iterator[Pairing]:
@@ -171,21 +184,21 @@ class _Linker:
             yield from self.runs_of_script(source, launch, started_by)
         elif source is None and _uses_deepspeed(launch, started_by):
             reference = _named_by(launch)
-            config = self._config_file(reference, self._folders(launch, None)) if reference else None
+            config = self._config_file(reference, self._whence(launch, None)) if reference else None
             yield Pairing(config or self._accelerate_config(started_by), started_by, None, launch)
 
     def runs_of_script(
         self, source: Source, launch: Launch | None, started_by: Document | None
     ) -> Iterator[Pairing]:
         """The runs of one script: one for each config that it trains with."""
-        folders = self._folders(launch, source)
-        deeds = self._deeds_of(source, launch, folders)
+        whence = self._whence(launch, source)
+        deeds = self._deeds_of(source, launch, whence)
         uses = config_uses(deeds)
-        configs = self._configs([use for use in uses if use.taker in TRAINING] or uses, deeds, folders)
+        configs = self._configs([use for use in uses if use.taker in TRAINING] or uses, deeds, whence)
         whole = Pairing(None, started_by, deeds, launch)
         if len(configs) > 1:
             for config, one in configs[:MOST_RUNS]:
-                yield replace(whole, config=config, script=self._deeds_of(source, launch, folders, one))
+                yield replace(whole, config=config, script=self._deeds_of(source, launch, whence, one))
             return
         if configs:
             yield replace(whole, config=configs[0][0])
@@ -193,44 +206,44 @@ class _Linker:
         references = [reference_of(use.value) for use in uses]
         named = None if launch is None else _named_by(launch)
         reference = next((one for one in (*references, named) if one is not None), None)
-        file = None if reference is None else self._config_file(reference, folders)
-        config = file or self._accelerate_config(started_by) or plugin_config(deeds, started_by, launch)
-        yield replace(whole, config=config, missing=None if config is not None else reference)
+        file = None if reference is None else self._config_file(reference, whence)
+        taken = file or self._accelerate_config(started_by) or plugin_config(deeds, started_by, launch)
+        yield replace(whole, config=taken, missing=None if taken is not None else reference)
 
     def _configs(
-        self, uses: Iterable[ConfigUse], deeds: Deeds, folders: Sequence[str]
+        self, uses: Iterable[ConfigUse], deeds: Deeds, whence: Whence
     ) -> list[tuple[Source | Document, OneOfSeveral]]:
         """The configs that uses lead to, each once, with what takes it; what can't be followed is left out."""
         configs: dict[object, Source | Document] = {}
         takers: dict[object, list[ConfigUse]] = {}
         for use in uses:
-            key, config = self._config_of(use, deeds, folders)
+            key, config = self._config_of(use, deeds, whence)
             if config is not None:
                 configs.setdefault(key, config)
                 takers.setdefault(key, []).append(use)
         return [(config, _one_of_several(takers[key])) for key, config in configs.items()]
 
-    def _config_of(
-        self, use: ConfigUse, deeds: Deeds, folders: Sequence[str]
-    ) -> tuple[object, Source | Document | None]:
+    def _config_of(self, use: ConfigUse, deeds: Deeds, whence: Whence) -> tuple[object, Source | Document | None]:
         """The config that a use leads to, and what makes it one and the same as another."""
         reference = reference_of(use.value)
         kind = use.taker == "initialize"  # an engine of one's own beside a Trainer is another run
         if reference is not None:
-            source = self._config_file(reference, folders)
+            source = self._config_file(reference, whence)
             return (kind, source and source.path), source
         if not isinstance(use.value, Table):
             return None, None
-        file = self._config_file(use.value.file, folders) if isinstance(use.value.file, str) else None
+        file = self._config_file(use.value.file, whence) if isinstance(use.value.file, str) else None
         loaded = None if file is None else read_config(file)
         return (kind, id(use.value)), as_document(use.value, deeds.script, loaded)
 
-    def _config_file(self, reference: str, folders: Sequence[str]) -> Source | None:
+    def _config_file(self, reference: str, whence: Whence) -> Source | None:
+        """A file that is named: one that the command's own shell script writes, or one on the disk."""
         name = os.path.normpath(reference)
         for path, source in self.found.embedded:
-            if os.path.normpath(path) == name or os.path.basename(path) == os.path.basename(name):
+            is_it = os.path.normpath(path) == name or os.path.basename(path) == os.path.basename(name)
+            if is_it and source.path == whence.shell:
                 return source
-        return self.files.find(reference, folders)
+        return self.files.find(reference, whence.folders)
 
     def _accelerate_config(self, started_by: Document | None) -> Source | None:
         """The config that an Accelerate file names."""
@@ -244,7 +257,7 @@ class _Linker:
         option = launch.options.get("config_file") if launch.launcher == "accelerate" else None
         if option is None or not isinstance(option.value, str):
             return None
-        source = self.files.find(option.value, self._folders(launch, None))
+        source = self.files.find(option.value, self._whence(launch, None).folders)
         for known in self.found.accelerate:
             if source is not None and os.path.realpath(known.source.path) == os.path.realpath(source.path):
                 return known
@@ -260,12 +273,12 @@ class _Linker:
             return self.found.scripts[0] if len(self.found.scripts) == 1 and launch.script is not None else None
         if launch.is_module:
             text = text.replace(".", "/") + ".py"
-        found = self.files.find(text, self._folders(launch, None))
+        found = self.files.find(text, self._whence(launch, None).folders)
         return found if found is not None else _by_last_name(text, self.found.scripts)
 
-    def _data(self, folders: Sequence[str], path: str) -> Any:
+    def _data(self, whence: Whence, path: str) -> Any:
         """What a JSON file holds that a script loads."""
-        config = self._config_file(path, folders)
+        config = self._config_file(path, whence)
         value = None if config is None else read_config(config).value
         return value if isinstance(value, dict) else NOTHING
 
@@ -279,9 +292,12 @@ class _Linker:
                 return self.scripts[source.path]
         return None
 
-    def _folders(self, launch: Launch | None, script: Source | None) -> list[str]:
+    def _whence(self, launch: Launch | None, script: Source | None) -> Whence:
+        """Where names are looked up that a command or a script says."""
+        shell = None if launch is None else launch.source.path
         if launch is not None and launch.directory and os.path.isabs(launch.directory):
-            return [launch.directory]  # known for sure, so that a file that isn't there isn't anywhere else
+            # Known for sure, so that a file that isn't there isn't anywhere else.
+            return Whence((launch.directory,), shell)
         folders = ["."]
         if launch is not None:
             here = os.path.dirname(launch.source.path)
@@ -290,10 +306,10 @@ class _Linker:
             folders.append(here)
         if script is not None:
             folders.append(os.path.dirname(script.path))
-        return list(dict.fromkeys(folder or "." for folder in folders))
+        return Whence(tuple(dict.fromkeys(folder or "." for folder in folders)), shell)
 
     def _deeds_of(
-        self, source: Source, launch: Launch | None, folders: Sequence[str], one: OneOfSeveral | None = None
+        self, source: Source, launch: Launch | None, whence: Whence, one: OneOfSeveral | None = None
     ) -> Deeds:
         words = None if launch is None else words_of(launch)
         key = (source.path, words, one)
@@ -302,7 +318,7 @@ class _Linker:
                 self.scripts[source.path] = script_in(source)
 
             is_started = launch is not None or is_entry(source)
-            around = Surroundings(partial(self._data, folders), self._module if is_started else _no_module)
+            around = Surroundings(partial(self._data, whence), self._module if is_started else _no_module)
             self.deeds[key] = read_deeds(self.scripts[source.path], words, around, one)
         return self.deeds[key]
 

@@ -207,3 +207,15 @@ def test_an_engine_beside_a_trainer_is_a_run_of_its_own(folder: Path) -> None:
         "Trainer(model=m, args=args).train()",
     )
     assert sorted(str(facts_of(run).framework) for run in runs("train.py")) == ["raw", "trainer"]
+
+
+def test_a_config_that_another_shell_script_writes_is_not_taken(folder: Path) -> None:
+    write(
+        folder,
+        other_DOT_sh="cat > ds.json <<EOF\n{}\nEOF\ndeepspeed other.py\n",
+        run_DOT_sh="torchrun train.py\n",
+        train_DOT_py=RAW.format(config="'ds.json'"),
+        ds_DOT_json=CONFIG,
+    )
+    (run,) = [run for run in runs("other.sh", "run.sh") if run.script is not None]
+    assert run.config.source.path == "ds.json"

@@ -40,7 +40,7 @@ def test_leaving_early_is_a_guard_too() -> None:
     assert found("DS640", script, stage=1) == [SAVE]
 
 
-def test_a_helper_is_gone_through() -> None:
+def test_functions_of_the_file_are_gone_through() -> None:
     script = MAKE + f"def save(engine):\n    {SAVE}\nif rank == 0:\n    save(engine)\n"
     assert found("DS640", script, stage=1) == [SAVE]
 

@@ -342,6 +342,11 @@ def test_the_second_of_two_backward_passes_is_found_at_stages_1_and_2() -> None:
     assert fired(TWICE, config(2)) == ["DS606"]
 
 
+def test_older_releases_added_them_up() -> None:
+    assert fired(TWICE, config(2), deepspeed="0.16.0") == []
+    assert fired(TWICE, config(2), deepspeed="0.18.3") == ["DS606"]
+
+
 def test_a_retained_graph_is_found_at_stage_3() -> None:
     assert fired(TWICE, config(3)) == ["DS607"]
 

@@ -84,6 +84,11 @@ def test_a_step_behind_a_counter_is_counted_twice(condition: str) -> None:
     assert fired(gated(condition), config(2, **FOUR)) == ["DS614"]
 
 
+def test_older_releases_count_too() -> None:
+    script = gated("(i + 1) % accumulation == 0")
+    assert fired(script, config(2, **FOUR), deepspeed="0.16.0") == ["DS614"]
+
+
 def test_a_counter_is_right_where_nobody_else_counts() -> None:
     script = gated("(i + 1) % accumulation == 0")
     assert fired(script, config(2)) == []

@@ -249,3 +249,31 @@ def test_auto_that_nobody_has_filled_is_found() -> None:
     assert found("DS657", HF, config=config(3)) == []
     assert found("DS657", HF, config={**auto, "zero_optimization": {"stage": 2}}) == []
     assert found("DS657", HF.replace("kept =", "args = TrainingArguments('o')\nkept ="), config=auto) == []
+
+
+def test_things_inside_of_themselves_bring_no_trouble() -> None:
+    script = """
+weights = []
+weights.append(weights)
+net = Net()
+net.self = net
+net.parts = [net]
+class Loop(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.me = self
+        self.parts = [self.me]
+        self.parts.append(self.parts)
+loop = Loop()
+engine, *_ = deepspeed.initialize(model=loop, model_parameters=weights, config="ds_config.json")
+other, *_ = deepspeed.initialize(model=net, model_parameters=weights, config="ds_config.json")
+with deepspeed.zero.GatheredParameters(weights):
+    with deepspeed.zero.GatheredParameters(weights):
+        loop.me.me.weight.data.zero_()
+torch.save(weights, "x.pt")
+torch.save(loop.state_dict(), "x.pt")
+engine.save_checkpoint("x", tag=weights)
+print(engine{path}.weight.shape, engine.module{path}.load_state_dict(torch.load("x")))
+""".replace("{path}", ".part" * 600)
+    for code in ("DS640", "DS646", "DS652", "DS653", "DS654", "DS655", "DS656", "DS910", "DS914"):
+        assert found(code, script) is not None

@@ -9,6 +9,7 @@ from dslint.runs.item import Item
 from dslint.runs.script.events import Call, Read, Spot
 from dslint.runs.script.facts.engine_use import deeds_of
 from dslint.runs.script.facts.partitioned import (
+    LONGEST_PATH,
     Spread,
     asks,
     gathered_at,
@@ -72,11 +73,11 @@ def loads_into_partitions(facts: Facts) -> tuple[Item, ...]:
 
 def _is_of_engine(value: Value) -> bool:
     """Whether a value is an engine, or something that it has beside its module."""
-    if not isinstance(value, Thing):
-        return False
-    if value.kind == "attribute" and value.inputs:
-        return _is_of_engine(value.inputs[0])
-    return value.kind == "engine"
+    for _ in range(LONGEST_PATH):
+        if not isinstance(value, Thing) or value.kind != "attribute" or not value.inputs:
+            break
+        value = value.inputs[0]
+    return isinstance(value, Thing) and value.kind == "engine"
 
 
 def _is_loaded(value: Value, spread: Spread) -> bool:
@@ -246,14 +247,16 @@ def _overlap(outer: Thing, inner: Thing, spread: Spread, spot: Spot) -> bool:
     return False
 
 
-def _named(value: Value) -> Iterator[Thing]:
+def _named(value: Value, depth: int = 0) -> Iterator[Thing]:
     """The parameters, or calls of `parameters()`, that a list of parameters names."""
+    if depth > 8:
+        return
     if isinstance(value, (list, tuple)):
         for part in value:
-            yield from _named(part)
+            yield from _named(part, depth + 1)
     elif isinstance(value, Thing):
         is_list = value.name in ("list", "tuple") and value.inputs
-        yield from _named(value.inputs[0]) if is_list else (value,)
+        yield from _named(value.inputs[0], depth + 1) if is_list else (value,)
 
 
 def _holds(outer: Thing, inner: Thing, spread: Spread, spot: Spot) -> bool:
@@ -272,16 +275,16 @@ def _holds(outer: Thing, inner: Thing, spread: Spread, spot: Spot) -> bool:
     return is_parameter and bool(inner.inputs) and belongs_to(inner.inputs[0], whole)
 
 
-def belongs_to(part: Value, model: Value) -> bool:
+def belongs_to(part: Value, model: Value, depth: int = 0) -> bool:
     """Whether a value surely is a model or one of its parts."""
     if part is model:
         return True
-    if not isinstance(part, Thing) or not isinstance(model, Thing):
+    if not isinstance(part, Thing) or not isinstance(model, Thing) or depth > LONGEST_PATH:
         return False
     module = model.attributes.get("module") if model.kind == "engine" else None
-    if module is not None and belongs_to(part, module):
+    if module is not None and belongs_to(part, module, depth + 1):
         return True
     if part.kind in ("model", "attribute") and any(part is one for one in model.attributes.values()):
         return True
     is_path = part.kind in ("attribute", "element") and part.inputs
-    return bool(is_path) and belongs_to(part.inputs[0], model)
+    return bool(is_path) and belongs_to(part.inputs[0], model, depth + 1)

@@ -32,47 +32,49 @@ _WITHOUT_WEIGHTS = frozenset(
     ]
 )
 _NORMS = frozenset(["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "InstanceNorm2d", "RMSNorm"])
+_DEEPEST = 12
+"""Modules inside of one another that are looked into."""
 _HOLDERS = frozenset(["Sequential", "ModuleList"])
 
 
-def largest_parameter(model: Value) -> int | None:
+def largest_parameter(model: Value, depth: int = 0) -> int | None:
     """Elements of a model's largest parameter; None where not all of its layers are known."""
-    if not isinstance(model, Thing):
+    if not isinstance(model, Thing) or depth > _DEEPEST:
         return None
     if isinstance(model.attributes.get("__class__"), Class):
-        return _of_attributes(model)
+        return _of_attributes(model, depth)
     if model.call is None or not model.name.startswith("torch.nn.") or not model.call.is_complete:
         return None
-    return _of_layer(model.name.rpartition(".")[2], model.call)
+    return _of_layer(model.name.rpartition(".")[2], model.call, depth)
 
 
-def _of_attributes(model: Thing) -> int | None:
+def _of_attributes(model: Thing, depth: int) -> int | None:
     """Of a model whose class is in the file: its layers are what its attributes hold."""
     layers = [
         value
         for name, value in model.attributes.items()
         if not name.startswith("__") and isinstance(value, (Thing, list, tuple))
     ]
-    if model.attributes["__class__"].node.name and not layers:
+    return _most(layers, depth + 1) if layers else None
+
+
+def _most(layers: list[Value] | tuple[Value, ...], depth: int) -> int | None:
+    if depth > _DEEPEST:
         return None
-    return _most(layers)
-
-
-def _most(layers: list[Value] | tuple[Value, ...]) -> int | None:
     sizes: list[int] = []
     for layer in layers:
-        size = _most(layer) if isinstance(layer, (list, tuple)) else largest_parameter(layer)
+        size = _most(layer, depth + 1) if isinstance(layer, (list, tuple)) else largest_parameter(layer, depth)
         if size is None:
             return None
         sizes.append(size)
     return max(sizes, default=0)
 
 
-def _of_layer(name: str, call: Call) -> int | None:
+def _of_layer(name: str, call: Call, depth: int) -> int | None:
     if name in _WITHOUT_WEIGHTS:
         return 0
     if name in _HOLDERS:
-        return _most(call.positional)
+        return _most(call.positional, depth + 1)
     if name == "Linear":
         return _product(call.argument(0, "in_features"), call.argument(1, "out_features"))
     if name == "Embedding":

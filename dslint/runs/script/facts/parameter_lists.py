@@ -29,16 +29,18 @@ def _has_twice(value: Value) -> bool:
     return any(_covers(one, other) for i, one in enumerate(parts) for j, other in enumerate(parts) if i != j)
 
 
-def _parts(value: Value) -> Iterator[Thing]:
+def _parts(value: Value, depth: int = 0) -> Iterator[Thing]:
     """The pieces of a flat list of parameters; only those that are surely in it."""
+    if depth > 8:
+        return
     if isinstance(value, (list, tuple)):
         for part in value:
-            yield from _parts(part)
+            yield from _parts(part, depth + 1)
     elif isinstance(value, Thing):
         is_sum = value.kind == "operation" and value.name == "+"
         is_list = value.name in ("list", "tuple", "itertools.chain") and bool(value.inputs)
         if is_sum or is_list or value.kind == "starred":
-            yield from (piece for part in value.inputs for piece in _parts(part))
+            yield from (piece for part in value.inputs for piece in _parts(part, depth + 1))
         else:
             yield value
 

@@ -18,7 +18,9 @@ from dslint.runs.script.facts.layers import largest_parameter
 from dslint.runs.script.reading import Deeds
 from dslint.runs.script.values import NOTHING, Thing, Value, origins
 
-PARAMETER_LISTS = frozenset(["parameters", "named_parameters"])
+LONGEST_PATH = 14
+"""Attributes after one another that are followed: `model.base.layers[0].weight` has four."""
+
 _PARAMETER_NAMES = frozenset(["weight", "bias", "lm_head_weight", "class_embedding", "pos_embed", "cls_token"])
 _HARMLESS_CONTEXTS = frozenset(
     [
@@ -109,17 +111,17 @@ class Spread:
         """Whether a value is, at a place, surely a model whose weights are spread, or a part of one."""
         return self.owner(value, spot) is not None
 
-    def owner(self, value: Value, spot: Spot) -> Thing | None:
+    def owner(self, value: Value, spot: Spot, depth: int = 0) -> Thing | None:
         """The model, or engine, that a value is or is a part of; None where it isn't surely one by then."""
-        if not isinstance(value, Thing):
+        if not isinstance(value, Thing) or depth > LONGEST_PATH:
             return None
         if id(value) in self.since:
             return value if self.since[id(value)] < spot.order else None
         if value.kind == "either" or value.name == "either":
-            owners = [self.owner(part, spot) for part in value.inputs]
+            owners = [self.owner(part, spot, depth + 1) for part in value.inputs]
             return None if None in owners or not owners else owners[0]
         if value.kind in ("attribute", "element") and value.inputs:
-            return self.owner(value.inputs[0], spot)
+            return self.owner(value.inputs[0], spot, depth + 1)
         return next((model for model in self.models if self._is_part(value, model, spot)), None)
 
     def _is_part(self, value: Thing, model: Thing, spot: Spot) -> bool:
@@ -190,12 +192,16 @@ def spread_models(facts: Facts) -> Spread:
 
 
 def is_made_spread(call: Call) -> bool:
-    """Whether a call makes a model inside of zero.Init that surely is switched on."""
+    """Whether a call makes a model inside of zero.Init that surely is switched on.
+
+    from_pretrained is left out: it has ways of its own to make weights.
+    """
     made = call.result
     return (
         isinstance(made, Thing)
         and made.kind == "model"
         and made.call is call
+        and not call.dotted.endswith(("from_pretrained", "from_config"))
         and any(is_switched_on(context) for context in call.spot.contexts)
     )
 
