@@ -180,7 +180,8 @@ SILENT: dict[str, str] = {
         import deepspeed
         from data import Net, loader
 
-        one, *_ = deepspeed.initialize(model=Net(), config={"train_batch_size": 8, "zero_optimization": {"stage": 2}})
+        settings = {"train_batch_size": 8, "optimizer": {"type": "Adam"}, "zero_optimization": {"stage": 2}}
+        one, *_ = deepspeed.initialize(model=Net(), config=settings)
         two, *_ = deepspeed.initialize(model=Net(), config="ds_config.json")
         for batch in loader:
             loss = one(batch)
