@@ -57,11 +57,21 @@ class EffectiveConfig:
         return _find(self._tree, path)[0] or (UNDECIDABLE if self._may_be_there(path) else False)
 
     def written(self, path: NamePath) -> Any:
-        """What the file has under exactly this name, unconverted; None where it has nothing."""
+        """What the file has under exactly this name, unconverted, Unknown at placeholders; None where it has nothing."""
         if not isinstance(self._tree, dict) or self._is_placeholder(path):
             return UNDECIDABLE
         found, written = _find(self.document.value, path)
-        return UNDECIDABLE if not found and self._may_be_there(path) else written
+        if not found and self._may_be_there(path):
+            return UNDECIDABLE
+        return self._without_placeholders(written, path) if self._placeholders else written
+
+    def _without_placeholders(self, written: Any, path: NamePath) -> Any:
+        """A section with Unknown for each value that something else fills in."""
+        if path in self._placeholders:
+            return UNDECIDABLE
+        if isinstance(written, dict):
+            return {name: self._without_placeholders(value, (*path, name)) for name, value in written.items()}
+        return written
 
     def _may_be_there(self, path: NamePath) -> bool:
         """Whether an absent key may be given in a way that nobody can follow."""

@@ -111,7 +111,10 @@ FACTS: Mapping[str, Fact] = {
         "model_use:generates_alone",
     ),
     "models.without_hidden_size": script_items(
-        "Trainers whose model, a class of the file, has no `config`", "model_use:without_hidden_size", "name"
+        "Trainers whose model, a class of one's own, has no size to work others out from",
+        "model_use:without_hidden_size",
+        "name",
+        "lacks",
     ),
     "models.auto_sizes": script_fact(
         'keys of zero_optimization whose "auto" needs the model\'s hidden size', "model_use:auto_sizes"

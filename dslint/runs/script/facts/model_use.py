@@ -19,7 +19,7 @@ from dslint.runs.script.facts.trainer_objects import (
 )
 from dslint.runs.script.items import item
 from dslint.runs.script.reading import Deeds
-from dslint.runs.script.values import Thing, origins
+from dslint.runs.script.values import Class, Thing, origins
 
 AUTO_SIZES = ("reduce_bucket_size", "stage3_prefetch_bucket_size", "stage3_param_persistence_threshold")
 """Keys of zero_optimization whose "auto" is worked out from the model's hidden size."""
@@ -113,17 +113,38 @@ def _is_before(engine: Thing, call: Call, deeds: Deeds) -> bool:
 
 
 def without_hidden_size(facts: Facts) -> tuple[Item, ...]:
-    """Trainers' models of the file's own making that have no `config`, from which sizes would be worked out."""
+    """Trainers' models of one's own making whose config, if they have one, has no size to work others out from.
+
+    `lacks` says what is missing: "`config`", or "`hidden_size` in its config".
+    """
     deeds = deeds_of(facts)
     found = []
     for trainer in trainers(facts):
         model = model_itself(trainer.argument(0, "model"))
         made_of = class_of(model)
-        if made_of is None or not isinstance(model, Thing) or _may_have_config(model, deeds):
+        if made_of is None or not isinstance(model, Thing):
             continue
-        if made_of.bases and set(made_of.bases) <= {"torch.nn.Module"}:
-            found.append(item(deeds.script, trainer, {"name": made_of.node.name}))
+        lacks = _missing_size(made_of, model, deeds)
+        if lacks is not None:
+            found.append(item(deeds.script, trainer, {"name": made_of.node.name, "lacks": lacks}))
     return tuple(found)
+
+
+def _missing_size(made_of: Class, model: Thing, deeds: Deeds) -> str | None:
+    """What a model lacks that its hidden size could be read from; None where it may lack nothing."""
+    config_class = made_of.members.get("config_class")
+    if isinstance(config_class, Class) and set(config_class.bases) <= _CONFIGS:
+        owner = deeds.script.owner(config_class.node)
+        text = owner.source.slice(owner.whole_span(config_class.node))
+        has_size = any(word in text for word in ("hidden_size", "attribute_map", "text_config", "__getattr"))
+        return None if has_size else f"`hidden_size` in its {config_class.node.name}"
+    if made_of.bases and set(made_of.bases) <= {"torch.nn.Module"} and not _may_have_config(model, deeds):
+        return "`config`"
+    return None
+
+
+_CONFIGS = {"transformers.PretrainedConfig", "transformers.PreTrainedConfig"}
+"""Base classes of configs, which have no size of their own."""
 
 
 def _may_have_config(model: Thing, deeds: Deeds) -> bool:
