@@ -31,9 +31,10 @@ FACTS: Mapping[str, Fact] = {
         "engine.backward on the whole output of a Transformers `model`", "backward:unreduced_losses", "model"
     ),
     "script.repeated_backwards": script_items(
-        "the second engine.backward before one engine.step; whether the first `retains_graph`",
+        "engine.backward twice, or in a loop, before one engine.step (`what`); whether the first `retains_graph`",
         "backward:repeated_backwards",
         "retains_graph",
+        "what",
     ),
     "script.scaled_values": script_items(
         "`.item()` on the value that engine.backward returns", "backward:scaled_values"
@@ -133,6 +134,7 @@ FACTS: Mapping[str, Fact] = {
         "`.step()` on the engine's scheduler beside engine.step; whether the scheduler `is_given` by the script",
         "schedulers:scheduler_steps",
         "is_given",
+        "advice",
     ),
     "script.orphan_schedulers": script_items(
         "schedulers given to initialize that belong to another optimizer; whether that is given (`has_optimizer`)",

@@ -25,6 +25,7 @@ from dslint.runs.script.facts.engine_use import (
 from dslint.runs.script.facts.gradients import off_context
 from dslint.runs.script.items import item, plain, text_at
 from dslint.runs.script.values import Thing, Value
+from dslint.runs.unknown import UNDECIDABLE
 
 # --- past the engine ---
 
@@ -173,7 +174,10 @@ def _keeps_the_form(forward: Call) -> bool:
 
 
 def repeated_backwards(facts: Facts) -> tuple[Item, ...]:
-    """The second of two engine.backward calls that one engine.step follows."""
+    """The second of two engine.backward calls that one engine.step follows, or one that a loop repeats.
+
+    `what` says which of the two it is, `retains_graph` whether it keeps the graph.
+    """
     deeds = deeds_of(facts)
     found = []
     for engine in engines(facts):
@@ -185,9 +189,30 @@ def repeated_backwards(facts: Facts) -> tuple[Item, ...]:
             names = (first.dotted, second.dotted, step.dotted)
             if names == ("backward", "backward", "step") and _belong_together(first, second, step):
                 keeps = first.argument(1, "retain_graph")
-                fields = {"retains_graph": plain(keeps if first.is_complete else Thing("unread", "?"))}
+                kept = plain(keeps if first.is_complete else Thing("unread", "?"))
+                fields = {"retains_graph": kept, "what": "a second engine.backward"}
                 found.append(item(deeds.script, second, fields, ((first.node, "the first backward pass"),)))
+        for backward, step in _in_a_loop_of_their_own(passes):
+            fields = {"retains_graph": UNDECIDABLE, "what": "a loop of engine.backward"}
+            found.append(item(deeds.script, backward, fields, ((step.node, "one step for all rounds of the loop"),)))
     return tuple({one.span: one for one in found}.values())
+
+
+def _in_a_loop_of_their_own(passes: list[Call]) -> Iterator[tuple[Call, Call]]:
+    """Backward passes in a loop behind which, and not in which, the step stands."""
+    steps = [one for one in passes if one.dotted == "step"]
+    for one in passes:
+        loops = [loop.node for loop in one.spot.loops]
+        if one.dotted != "backward" or not loops:
+            continue
+        if any(loops[-1] in [loop.node for loop in step.spot.loops] for step in steps):
+            continue
+        for step in steps:
+            around = [loop.node for loop in step.spot.loops]
+            is_behind = around == loops[:-1] and step.spot.order > one.spot.order
+            if is_behind and step.spot.functions == one.spot.functions and step.spot.guards == one.spot.guards:
+                yield one, step
+                break
 
 
 def _belong_together(first: Call, second: Call, step: Call) -> bool:

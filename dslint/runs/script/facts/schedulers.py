@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dslint.runs.facts import Facts
 from dslint.runs.item import Item
-from dslint.runs.script.events import Call
+from dslint.runs.script.events import Call, Spot
 from dslint.runs.script.facts.engine_use import (
     calls_on,
     deeds_of,
@@ -15,13 +15,17 @@ from dslint.runs.script.facts.engine_use import (
     is_absent,
     is_optimizer,
     is_reached,
+    shared_loops,
 )
 from dslint.runs.script.items import item
 from dslint.runs.script.values import Function, Thing, Value, origins
 
 
 def scheduler_steps(facts: Facts) -> tuple[Item, ...]:
-    """`.step()` on the engine's own scheduler in the loop in which engine.step steps it already."""
+    """`.step()` on the engine's own scheduler beside engine.step, which steps it already, or in a loop around it.
+
+    `advice` says what to do with the call.
+    """
     deeds = deeds_of(facts)
     found = []
     for engine in engines(facts):
@@ -33,10 +37,21 @@ def scheduler_steps(facts: Facts) -> tuple[Item, ...]:
             if call.dotted != "step" or not (is_client or is_own):
                 continue
             beside = next((one for one in steps if in_same_loop(one.spot, call.spot)), None)
+            inside = next((one for one in steps if _is_around(call.spot, one.spot)), None)
+            advice = "delete the call" if beside is not None else PER_EPOCH
+            beside = beside or inside
             if beside is not None and is_reached(call.spot, beside.spot):
-                fields = {"is_given": _is_scheduler(given)}
+                fields = {"is_given": _is_scheduler(given), "advice": advice}
                 found.append(item(deeds.script, call, fields, ((beside.node, "steps the scheduler too"),)))
     return tuple(found)
+
+
+PER_EPOCH = "delete the call, or leave a scheduler that counts epochs out of deepspeed.initialize"
+
+
+def _is_around(outer: Spot, inner: Spot) -> bool:
+    """Whether a place stands in a loop that has the loop of another place in it: once an epoch, not once a step."""
+    return 0 < len(outer.loops) < len(inner.loops) and shared_loops(outer, inner) == len(outer.loops)
 
 
 def _is_scheduler(value: Value) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from dslint.runs.facts import Facts
 from dslint.runs.item import Item
 from dslint.runs.script.events import Call
@@ -32,7 +34,7 @@ def twice_divided(facts: Facts) -> tuple[Item, ...]:
         if call.dotted != "backward" or not call.is_complete or "scale_wrt_gas" in call.keywords:
             continue
         is_accelerators = isinstance(call.receiver, Thing) and call.receiver.kind == "accelerator"
-        division = _division_by_steps(call.argument(0, "loss"))
+        division = _division_by_steps(call.argument(0, "loss"), facts.value("accumulation"))
         if (
             is_accelerators
             and division is not None
@@ -69,14 +71,16 @@ def _has_no_guard_of_its_own(call: Call) -> bool:
     return not call.spot.guards
 
 
-def _division_by_steps(loss: Value) -> Thing | None:
-    """The division by gradient_accumulation_steps that a loss was made by."""
+def _division_by_steps(loss: Value, steps: Any) -> Thing | None:
+    """The division by gradient_accumulation_steps, or by just that number, that a loss was made by."""
     if not isinstance(loss, Thing) or loss.kind != "operation" or loss.name not in ("/", "*"):
         return None
-    if loss.name == "/" and isinstance(loss.inputs[1], Thing) and _is_steps(loss.inputs[1]):
+    if loss.name == "/" and _is_steps(loss.inputs[1], steps):
         return loss
-    return next((found for part in loss.inputs if (found := _division_by_steps(part)) is not None), None)
+    return next((found for part in loss.inputs if (found := _division_by_steps(part, steps)) is not None), None)
 
 
-def _is_steps(value: Thing) -> bool:
+def _is_steps(value: Value, steps: Any) -> bool:
+    if not isinstance(value, Thing):
+        return isinstance(value, int) and value > 1 and value == steps
     return value.name.rpartition(".")[2] in ("gradient_accumulation_steps", "current_gradient_accumulation_steps")
