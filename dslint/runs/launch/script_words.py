@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from dslint.runs.facts import Facts
 from dslint.runs.item import Item
@@ -37,6 +37,9 @@ WHERE_IT_RUNS = frozenset(
 )
 """Options of launchers that no script has for itself, as a rule."""
 
+NO_TRAINING_ARGUMENTS = WHERE_IT_RUNS | {"master_addr", "master_port", "node_rank", "standalone", "no_local_rank"}
+"""Options of launchers that are no fields of TrainingArguments either (transformers/training_args.py)."""
+
 LOCAL_RANK = ("--local_rank", "--local-rank")
 
 
@@ -45,12 +48,30 @@ def refused_words(facts: Facts) -> tuple[Item, ...]:
     launch, deeds = launch_of(facts), facts.run.script
     if deeds is None or launch.options_incomplete:
         return ()
-    found = ((call, refusal(call.receiver, _words(launch))) for call in strict_parses(deeds))
+    found = [(call, refusal(call.receiver, _words(launch))) for call in strict_parses(deeds)]
+    found += [(call, _launcher_word(launch, call.receiver)) for call in deeds.calls if _reads_training_arguments(call)]
     return tuple(
         _refused(launch, deeds, call, why)
         for call, why in found
         if why is not None and not _is_local_rank(launch, why)
     )
+
+
+def _reads_training_arguments(call: Call) -> bool:
+    """Whether a call surely reads the whole command line for TrainingArguments and known dataclasses."""
+    is_parse = call.dotted == "parse_args_into_dataclasses" and isinstance(call.receiver, HfParser)
+    return is_parse and _is_sure(call) and _are_known(call.receiver.classes)
+
+
+def _launcher_word(launch: Launch, parser: HfParser) -> Refusal | None:
+    """An option of the launcher behind the script, which TrainingArguments doesn't have."""
+    fields = {name for one in parser.classes if isinstance(one, Class) for name in one.fields}
+    for index, word in enumerate(launch.arguments):
+        flag = word.text.partition("=")[0] if isinstance(word.text, str) else ""
+        name = flag.removeprefix("--").replace("-", "_")
+        if flag.startswith("--") and name in NO_TRAINING_ARGUMENTS and name not in fields:
+            return Refusal(f"{flag} is not used by the HfArgumentParser", index, is_unknown=True)
+    return None
 
 
 def _words(launch: Launch) -> list[str | None]:
@@ -147,7 +168,7 @@ def _trainer_words(launch: Launch, parser: Value) -> Iterator[Item]:
     classes = parser.classes if isinstance(parser, HfParser) else ()
     if not any(_is_training_arguments(one) for one in classes):
         return
-    are_known = all(_is_training_arguments(one) or (isinstance(one, Class) and not one.bases) for one in classes)
+    are_known = _are_known(classes)
     fields = {name for one in classes if isinstance(one, Class) for name in one.fields}
     for index, word in enumerate(launch.arguments):
         following = launch.arguments[index + 1] if index + 1 < len(launch.arguments) else None
@@ -156,6 +177,14 @@ def _trainer_words(launch: Launch, parser: Value) -> Iterator[Item]:
         text = word.text if isinstance(word.text, str) else ""
         if text.partition("=")[0] == "--deepspeed_config" and are_known and "deepspeed_config" not in fields:
             yield Item({"kind": "unknown", "word": "--deepspeed_config"}, launch.source, word.span)
+
+
+def _are_known(classes: Sequence[Value]) -> bool:
+    """Whether all fields of some dataclasses are known: TrainingArguments, and classes of one's own."""
+    has_arguments = any(_is_training_arguments(one) for one in classes)
+    return has_arguments and all(
+        _is_training_arguments(one) or (isinstance(one, Class) and not one.bases) for one in classes
+    )
 
 
 def _is_end(word: Argument | None) -> bool:

@@ -48,5 +48,5 @@ def test_a_null_of_the_optimizer_beside_an_unknown_number_is_found() -> None:
 )
 def test_a_scheduler_number_that_nobody_knows_is_no_null(scheduler: str) -> None:
     script = _script('{"lr": 0.001}', scheduler)
-    for code in ("DS521", "DS522", "DS523", "DS524", "DS525", "DS526"):
+    for code in ("DS551", "DS552", "DS553", "DS554", "DS557", "DS565"):
         assert found(code, script, config=None) == []
