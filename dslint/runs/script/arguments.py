@@ -274,11 +274,8 @@ def _guess(word: str) -> Value:
 def _parse_dataclasses(reading: Calls, parser: HfParser, call: Call) -> Value:
     if not call.dotted.startswith("parse_"):
         return Thing("result", call.name, call.node, (parser,))
-    words = reading.arguments if call.dotted in _FROM_COMMAND_LINE else None
+    words = _words(call, reading.arguments) if call.dotted in _FROM_COMMAND_LINE else None
     given = None if words is None else _scan_freely(words)
-    own = call.argument(0, "args")
-    if own is not None and not _is_command_line(own):
-        given = None
     made = [_filled(one, given, call) for one in parser.classes]
     is_open = given is None or "*" in given or "config" in given
     for thing in made:
