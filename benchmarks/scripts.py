@@ -3,8 +3,8 @@
     python benchmarks/scripts.py [PACKAGE ...]           # torch, transformers, accelerate, deepspeed by default
     python benchmarks/scripts.py --readme                # also write the table into README.md
 
-Every Python file of the installed packages goes through `check`. A file without a word of DeepSpeed costs a read and a
-text search; the others are parsed and gone through. The last column counts findings, which in such code are nearly
+Every Python file of the installed packages goes through `check`. A file without a word of DeepSpeed costs a read and
+a text search; the others are parsed and gone through. The last column counts findings, which in such code are nearly
 always false alarms.
 """
 
@@ -108,7 +108,7 @@ def _time(source: Source, result: Result) -> None:
 def table(results: Sequence[Result]) -> str:
     """The results as a Markdown table."""
     lines = [
-        "| package | files | with a word of DeepSpeed | going through them, in `ast.parse` of the same | findings |",
+        "| package | files | with a word of DeepSpeed | going through, in `ast.parse` of the same | findings |",
         "|---|---|---|---|---|",
     ]
     for one in results:

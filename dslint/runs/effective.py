@@ -57,7 +57,7 @@ class EffectiveConfig:
         return _find(self._tree, path)[0] or (UNDECIDABLE if self._may_be_there(path) else False)
 
     def written(self, path: NamePath) -> Any:
-        """What the file has under exactly this name, unconverted, Unknown at placeholders; None where it has nothing."""
+        """What the file has under exactly this name, unconverted; None where it has nothing."""
         if not isinstance(self._tree, dict) or self._is_placeholder(path):
             return UNDECIDABLE
         found, written = _find(self.document.value, path)

@@ -49,7 +49,9 @@ def refused_words(facts: Facts) -> tuple[Item, ...]:
     if deeds is None or launch.options_incomplete:
         return ()
     found = [(call, refusal(call.receiver, _words(launch))) for call in strict_parses(deeds)]
-    found += [(call, _launcher_word(launch, call.receiver)) for call in deeds.calls if _reads_training_arguments(call)]
+    found += [
+        (call, _launcher_word(launch, call.receiver)) for call in deeds.calls if _reads_training_arguments(call)
+    ]
     return tuple(
         _refused(launch, deeds, call, why)
         for call, why in found

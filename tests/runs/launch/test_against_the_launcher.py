@@ -13,7 +13,18 @@ from dslint.runs.launch.node_filter import FilterError, selected
 pytestmark = pytest.mark.deepspeed
 
 LINES = st.sampled_from(
-    ["a slots=2", "b slots=4", "  c\tslots=8  ", "# a comment", "", "a slots = 2", "a slots=2 x", "slots=2", "a", "b  slots=x"]
+    [
+        "a slots=2",
+        "b slots=4",
+        "  c\tslots=8  ",
+        "# a comment",
+        "",
+        "a slots = 2",
+        "a slots=2 x",
+        "slots=2",
+        "a",
+        "b  slots=x",
+    ]
 )
 HOSTS = {"a": 2, "b": 4}
 PIECES = st.sampled_from(["a", "b", "c", ":", ",", "@", "0", "1", "3", "7", "-", " "])

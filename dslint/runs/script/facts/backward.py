@@ -194,7 +194,9 @@ def repeated_backwards(facts: Facts) -> tuple[Item, ...]:
                 found.append(item(deeds.script, second, fields, ((first.node, "the first backward pass"),)))
         for backward, step in _in_a_loop_of_their_own(passes):
             fields = {"retains_graph": UNDECIDABLE, "what": "a loop of engine.backward"}
-            found.append(item(deeds.script, backward, fields, ((step.node, "one step for all rounds of the loop"),)))
+            found.append(
+                item(deeds.script, backward, fields, ((step.node, "one step for all rounds of the loop"),))
+            )
     return tuple({one.span: one for one in found}.values())
 
 

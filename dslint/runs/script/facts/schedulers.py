@@ -50,7 +50,7 @@ PER_EPOCH = "delete the call, or leave a scheduler that counts epochs out of dee
 
 
 def _is_around(outer: Spot, inner: Spot) -> bool:
-    """Whether a place stands in a loop that has the loop of another place in it: once an epoch, not once a step."""
+    """Whether a place stands in a loop around another place's loop: once an epoch, not once a step."""
     return 0 < len(outer.loops) < len(inner.loops) and shared_loops(outer, inner) == len(outer.loops)
 
 
