@@ -3,9 +3,9 @@
     python benchmarks/scripts.py [PACKAGE ...]           # torch, transformers, accelerate, deepspeed by default
     python benchmarks/scripts.py --readme                # also write the table into README.md
 
-Every Python file of the installed packages goes through `check`. A file without a word of DeepSpeed costs a read and
-a text search; the others are parsed and gone through. The last column counts findings, which in such code are nearly
-always false alarms.
+Every Python file of the installed packages goes through `check`. A file without a word of DeepSpeed costs a read
+and a text search; the others are parsed and gone through. The last column counts findings, which in such code are
+nearly always false alarms.
 """
 
 from __future__ import annotations
