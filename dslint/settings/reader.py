@@ -169,9 +169,12 @@ class _Reader:
 
     def count(self, table: Mapping[str, Any], path: TomlPath) -> int | None:
         value = table.get(str(path[-1]))
-        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
+        if value is None:
+            return None
+        is_whole = isinstance(value, (int, float)) and not isinstance(value, bool) and value == value // 1
+        if not is_whole or value < 1:  # 8.0 is whole too, as a schema has it
             raise self.error(path, f"must be a whole number of at least 1, not {_shown(value)}")
-        return value
+        return int(value)
 
     def hardware(self, table: Mapping[str, Any], path: TomlPath) -> Hardware:
         return Hardware(

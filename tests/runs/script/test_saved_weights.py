@@ -286,3 +286,31 @@ def test_whole_weights_of_a_prepared_model_are_silent() -> None:
         ACCELERATE + 'accelerator.save(accelerator.get_state_dict(net), "x.pt")\naccelerator.save_state("out")\n'
     )
     assert found("DS910", script, config=None, accelerate=YAML) == []
+
+
+@pytest.mark.parametrize("part", ["config", "module.config", "module.generation_config", "module.tokenizer"])
+def test_settings_of_a_partitioned_model_have_no_weights(part: str) -> None:
+    guarded = MAKE + f'if rank == 0:\n    engine.{part}.save_pretrained("export")\n'
+    assert found("DS911", guarded) == []
+    assert found("DS911", MAKE + 'net.config.save_pretrained("export")\n') == []
+
+
+def test_a_submodule_of_a_partitioned_model_has_weights() -> None:
+    save = 'engine.module.language_model.save_pretrained("export")'
+    assert found("DS911", MAKE + save + "\n") == [save]
+
+
+ARGUMENTS = """
+from transformers import Trainer, TrainingArguments
+from helpers import build_trainer
+args = TrainingArguments("run", deepspeed="ds_config.json")
+"""
+
+
+def test_arguments_of_a_trainer_that_nobody_makes_save_nothing() -> None:
+    assert found("DS301", ARGUMENTS + "net = Net()\n") == []
+
+
+@pytest.mark.parametrize("made", ["Trainer(Net(), args)", "build_trainer(args)", "made(args)"])
+def test_a_trainer_may_save(made: str) -> None:
+    assert found("DS301", ARGUMENTS + f"trainer = {made}\ntrainer.train()\n") != []

@@ -49,6 +49,9 @@ _WHOLE = frozenset(
 _COLLECTS = frozenset(["state_dict", "cpu", "clone", "detach", "to", "copy_", "save_pretrained"])
 """What one does with weights inside of GatheredParameters in order to save them."""
 
+_WITHOUT_WEIGHTS = ("config", "tokenizer", "processor", "processing_class", "feature_extractor")
+"""Ends of the names of what a model carries beside its weights, and what has a save_pretrained of its own."""
+
 _SAVES_16_BIT = ("save_16bit_model", "save_fp16_model")
 _PASSED_ON = frozenset(["items", "copy", "cpu", "detach", "clone", "to", "half", "float", "bfloat16"])
 _SAME_CONTENT = frozenset(
@@ -148,8 +151,15 @@ def partitioned_pretrained_saves(facts: Facts) -> tuple[Item, ...]:
         model = spread.owner(call.receiver, call.spot)
         if model is None or is_adapter(model) or may_be_gathered(call.spot) or asks(deeds, call.spot):
             continue
+        if _has_no_weights(call.receiver):
+            continue
         found.append(item(deeds.script, call, {"largest": largest(model)}))
     return tuple(found)
+
+
+def _has_no_weights(part: Value) -> bool:
+    """Whether a part of a model is one that saves settings or a vocabulary: `model.generation_config`."""
+    return isinstance(part, Thing) and part.kind == "attribute" and part.name.endswith(_WITHOUT_WEIGHTS)
 
 
 def dropped_weight_saves(facts: Facts) -> tuple[Item, ...]:
@@ -199,6 +209,15 @@ def saves_without_16_bit(facts: Facts) -> bool:
         return False
     if facts.framework in ("raw", "pipeline", "lightning"):
         return True
+    if facts.framework == "trainer":
+        return not any(_may_save_under_trainer(call) for call in facts.run.script.calls)
     if facts.framework != "accelerate":
         return False
     return not any(call.dotted in ("get_state_dict", "save_model") for call in facts.run.script.calls)
+
+
+def _may_save_under_trainer(call: Call) -> bool:
+    """Whether a call makes a trainer, or trains or saves with one that came from elsewhere."""
+    last = call.dotted.rpartition(".")[2]
+    is_trainer = isinstance(call.result, Thing) and call.result.kind == "trainer"
+    return is_trainer or "trainer" in last.lower() or last in ("train", "save_model", *_SAVES_16_BIT)
