@@ -19,6 +19,7 @@ sys.path.insert(0, str(ROOT))
 from proofs_page import proofs_page
 
 from dslint.rulebook.loader import load_rules
+from dslint.rulebook.own_rules import OWN_RULES
 from dslint.rulebook.rule_text import RuleText
 
 AREAS = {
@@ -36,6 +37,7 @@ AREAS = {
     "saving": "Checkpoints",
     "script": "Training scripts",
     "launch": "Launch commands",
+    "comments": "dslint's own comments",
 }
 DEMO = ["check", "examples/run", "--gpu", "h100", "--deepspeed", "0.19.8"]
 
@@ -64,9 +66,9 @@ def generated() -> dict[Path, str]:
     readme = (ROOT / "README.md").read_text("utf-8")
     readme = replaced(readme, "demo", session(DEMO))
     readme = replaced(readme, "runs", session(RUNS))
-    readme = replaced(readme, "areas", areas_table(rules))
+    readme = replaced(readme, "areas", areas_table([*rules, *OWN_RULES]))
     return {
-        ROOT / "rules" / "README.md": rules_page(rules),
+        ROOT / "rules" / "README.md": rules_page([*rules, *OWN_RULES]),
         ROOT / "rules" / "PROOFS.md": proofs_page(ROOT / "rules" / "proofs", rules),
         ROOT / "README.md": readme,
     }
@@ -121,7 +123,7 @@ def rules_page(rules: Sequence[RuleText]) -> str:
 def row(rule: RuleText) -> str:
     """The line of one rule."""
     fix = rule.data["fix"]["tier"] if "fix" in rule.data else ""
-    link = f"[{rule.code}]({rule.file})"
+    link = rule.code if rule in OWN_RULES else f"[{rule.code}]({rule.file})"  # these have no file
     summary = rule.summary.replace("|", "\\|")
     return f"| {link} | {rule.name} | {rule.severity} | {summary} | {rule.data.get('deepspeed', '')} | {fix} |"
 
