@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dslint.documents.discover import SCRIPT_ENDINGS, has_config_name
@@ -53,6 +54,7 @@ def runs_in(reading: Reading, settings: Settings | None, options: Options) -> li
     scripts = [*reading.scripts, *(one for one in beside if one.path.endswith(SCRIPT_ENDINGS))]
     shells = [*reading.shells, *(one for one in beside if not one.path.endswith(SCRIPT_ENDINGS))]
     found = found_in(reading.configs, reading.accelerate, scripts, shells)
+    found = replace(found, beside=frozenset(source.path for source in beside))
     sources = [*reading.configs, *reading.scripts, *reading.shells, *(one.source for one in reading.accelerate)]
     files = Files([*sources, *beside])
     stated: list[Pairing] = []

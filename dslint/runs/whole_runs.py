@@ -61,6 +61,7 @@ class Found:
         scripts: Python files.
         launches: launch commands, in order.
         embedded: configs that a shell script writes itself, by the path they get.
+        beside: paths of files that nobody named, and that are only there since they speak of one that was named.
     """
 
     configs: tuple[Source, ...]
@@ -68,6 +69,7 @@ class Found:
     scripts: tuple[Source, ...]
     launches: tuple[Launch, ...]
     embedded: tuple[tuple[str, Source], ...] = ()
+    beside: frozenset[str] = frozenset()
 
 
 def found_in(
@@ -270,11 +272,14 @@ class _Linker:
         """The script that a command names; the only one at hand where its name can't be told."""
         text = None if launch.script is None else launch.script.text
         if not isinstance(text, str):
-            return self.found.scripts[0] if len(self.found.scripts) == 1 and launch.script is not None else None
+            is_only_one = len(self.found.scripts) == 1 and launch.script is not None
+            return self.found.scripts[0] if is_only_one and launch.source.path not in self.found.beside else None
         if launch.is_module:
             text = text.replace(".", "/") + ".py"
         found = self.files.find(text, self._whence(launch, None).folders)
-        return found if found is not None else _by_last_name(text, self.found.scripts)
+        if found is None and launch.source.path not in self.found.beside:
+            found = _by_last_name(text, self.found.scripts)
+        return found
 
     def _data(self, whence: Whence, path: str) -> Any:
         """What a JSON file holds that a script loads."""

@@ -219,3 +219,14 @@ def test_a_config_that_another_shell_script_writes_is_not_taken(folder: Path) ->
     )
     (run,) = [run for run in runs("other.sh", "run.sh") if run.script is not None]
     assert run.config.source.path == "ds.json"
+
+
+def test_a_command_nearby_that_starts_another_script_of_the_same_name_is_left_alone(folder: Path) -> None:
+    write(
+        folder,
+        run_DOT_sh="torchrun train.py --deepspeed_config x.json\n",
+        part__train_DOT_py=RAW.format(config="'ds.json'"),
+        part__ds_DOT_json=CONFIG,
+    )
+    (run,) = runs("part/train.py")
+    assert run.launch is None
