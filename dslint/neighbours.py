@@ -18,8 +18,7 @@ HIGHEST = 2
 def files_naming(sources: Sequence[Source]) -> list[Source]:
     """The scripts and shell scripts near some files that name one of them, or one that does.
 
-    They are searched for by name only, in the folders of the files and in those just above, up to the top of the
-    repository.
+    They are searched for by name only, in the folders of the files and, in a repository, in those just above.
     """
     known = {os.path.realpath(source.path) for source in sources}
     candidates = _candidates(_folders(sources), known)
@@ -34,15 +33,32 @@ def files_naming(sources: Sequence[Source]) -> list[Source]:
 
 
 def _folders(sources: Iterable[Source]) -> list[str]:
+    """The folders of some files, and in a repository those just above."""
     folders: dict[str, None] = {}
     for source in sources:
-        here = os.path.dirname(source.path)
-        for _ in range(HIGHEST + 1):
-            folders.setdefault(os.path.normpath(here or "."))
-            if os.path.isdir(os.path.join(here, ".git")) or os.path.ismount(here or "."):
-                break
-            here = os.path.join(here, os.pardir)
+        here = os.path.dirname(source.path) or "."
+        folders.setdefault(os.path.normpath(here))
+        above = [os.path.join(here, *[os.pardir] * height) for height in range(HIGHEST + 1)]
+        top = next((height for height, path in enumerate(above) if _is_top(path)), None)
+        inside = above[1 : top + 1] if top is not None else above[1:] if _is_in_repository(above[-1]) else []
+        for path in inside:
+            folders.setdefault(os.path.normpath(path))
     return list(folders)[:MOST_FOLDERS]
+
+
+def _is_top(folder: str) -> bool:
+    return os.path.exists(os.path.join(folder, ".git"))
+
+
+def _is_in_repository(folder: str) -> bool:
+    """Whether a folder, of which it is known that it is no top, stands in a repository; else who knows in what."""
+    here = os.path.abspath(folder)
+    while not _is_top(here):
+        above = os.path.dirname(here)
+        if above == here:
+            return False
+        here = above
+    return True
 
 
 def _candidates(folders: Iterable[str], known: set[str]) -> list[Source]:

@@ -37,11 +37,13 @@ class Fact:
         meaning: one line for rule authors, with the unit.
         work_out: gives the value for a run, or Unknown.
         fields: for a list of items, the fields that each item has.
+        part: what a run must have for it: "script" or "launch"; empty for nothing.
     """
 
     meaning: str
     work_out: Callable[[Facts], Any]
     fields: frozenset[str] = frozenset()
+    part: str = ""
 
 
 class Facts:
@@ -52,6 +54,11 @@ class Facts:
         self.keys = keys
         self._table = table
         self._known: dict[str, Any] = {}
+
+    def lacks(self, name: str) -> bool:
+        """Whether a list is surely empty, since the run has no script, or no launch command."""
+        part = self._table[name].part
+        return (part == "script" and self.run.script is None) or (part == "launch" and self.run.launch is None)
 
     @property
     def document(self) -> Document:

@@ -26,7 +26,10 @@ def script_items(meaning: str, where: str, *fields: str) -> Fact:
 
     work_out = _loader("dslint.runs.script.facts.", where)
     return Fact(
-        meaning, lambda facts: () if facts.run.script is None else work_out(facts), frozenset(fields) | SPOT_FIELDS
+        meaning,
+        lambda facts: () if facts.run.script is None else work_out(facts),
+        frozenset(fields) | SPOT_FIELDS,
+        "script",
     )
 
 
@@ -39,7 +42,9 @@ def script_fact(meaning: str, where: str) -> Fact:
 def launch_items(meaning: str, where: str, *fields: str) -> Fact:
     """A list of things in a launch command; empty without one."""
     work_out = _loader("dslint.runs.launch.", where)
-    return Fact(meaning, lambda facts: () if facts.run.launch is None else work_out(facts), frozenset(fields))
+    return Fact(
+        meaning, lambda facts: () if facts.run.launch is None else work_out(facts), frozenset(fields), "launch"
+    )
 
 
 def launch_fact(meaning: str, where: str) -> Fact:
