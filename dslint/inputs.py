@@ -30,7 +30,7 @@ class Reading:
         scripts: Python files and notebooks.
         shells: shell scripts.
         troubles: files that could not be read.
-        found: paths among `configs` that were found in a folder, where other tools have files too.
+        found: paths that were found in a folder, where other tools have files too.
         files: number of files that were read.
     """
 
@@ -64,12 +64,13 @@ def read(paths: Sequence[str], is_excluded: Callable[[str], bool] | None = None)
             troubles.append(FileTrouble(path, str(trouble)))
             continue
         files += 1
+        if not was_named:
+            found.add(source.path)
         if path.lower().endswith(CODE_ENDINGS):
             (scripts if path.lower().endswith(SCRIPT_ENDINGS) else shells).append(source)
             continue
         if not path.lower().endswith(YAML_ENDINGS):
             configs.append(source)
-            found |= set() if was_named else {source.path}
             continue
         document = _read_yaml(source)
         if is_accelerate(document):

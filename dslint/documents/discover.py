@@ -15,7 +15,8 @@ CODE_ENDINGS = SCRIPT_ENDINGS + SHELL_ENDINGS
 _CONFIG_NAMES = ("ds_config*", "*deepspeed*", "zero*", "*ds_config*")
 _CONFIG_WORDS = (b"zero_optimization", b"train_micro_batch_size_per_gpu", b"train_batch_size")
 _YAML_WORDS = (b"deepspeed_config", b"DEEPSPEED")
-_CODE_WORDS = (b"deepspeed", b"DeepSpeed", b"accelerate launch")
+_SCRIPT_WORDS = (b"deepspeed", b"DeepSpeed")
+_SHELL_WORDS = (b"deepspeed", b"accelerate", b"torchrun", b"torch.distributed", b"python", b"srun", b"mpi")
 _SKIPPED_FOLDERS = {"node_modules", "site-packages", "__pycache__", "venv"}
 _LARGEST_CANDIDATE = 1024 * 1024  # bytes
 
@@ -60,8 +61,10 @@ def _may_concern_deepspeed(path: str) -> bool:
     name = os.path.basename(path).lower()
     if name.endswith(CONFIG_ENDINGS):
         return has_config_name(name) or _has_word(path, _CONFIG_WORDS)
-    if name.endswith(CODE_ENDINGS):
-        return _has_word(path, _CODE_WORDS)
+    if name.endswith(SCRIPT_ENDINGS):
+        return _has_word(path, _SCRIPT_WORDS)
+    if name.endswith(SHELL_ENDINGS):  # what a command starts may speak of DeepSpeed where the command doesn't
+        return _has_word(path, _SHELL_WORDS)
     return name.endswith(YAML_ENDINGS) and _has_word(path, _YAML_WORDS)
 
 
