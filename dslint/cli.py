@@ -434,6 +434,11 @@ def _explain(options: argparse.Namespace) -> int:
 
 
 def _find_rule(label: str) -> RuleText:
+    from dslint.rulebook.cache import shipped_rule_text
+
+    shipped = shipped_rule_text(label)
+    if shipped is not None:
+        return shipped
     rules = _rule_texts()
     for one in rules:
         if label.upper() == one.code or label == one.name:

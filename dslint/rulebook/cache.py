@@ -5,6 +5,7 @@ The cache holds data only: trees of expressions, never code.
 
 from __future__ import annotations
 
+import json
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -45,7 +46,23 @@ def shipped_rule_texts() -> list[RuleText]:
     Raises:
         RuleError: a rule file has a mistake.
     """
-    return [RuleText(text["file"], text["data"]) for text in _cached("texts")]
+    return [_text(entry) for entry in _cached("texts")]
+
+
+def shipped_rule_text(label: str) -> RuleText | None:
+    """The text of one rule, by its code or its name; None where there is none.
+
+    Raises:
+        RuleError: a rule file has a mistake.
+    """
+    wanted = (label.upper(), label)
+    found = (entry for entry in _cached("texts") if entry["code"] == wanted[0] or entry["name"] == wanted[1])
+    return next(map(_text, found), None)
+
+
+def _text(entry: dict[str, Any]) -> RuleText:
+    """A text is kept as a string of JSON, so that who wants one of hundreds doesn't pay for all."""
+    return RuleText(entry["file"], json.loads(entry["text"]))
 
 
 def _cached(part: str) -> list[dict[str, Any]]:
@@ -63,7 +80,15 @@ def _cached(part: str) -> list[dict[str, Any]]:
     loaded = load_rules(Path(data_folder("rules")))
     halves = {
         "rules": [asdict(one.rule) for one in loaded],
-        "texts": [{"file": one.text.file, "data": one.text.data} for one in loaded],
+        "texts": [
+            {
+                "code": one.rule.code,
+                "name": one.rule.name,
+                "file": one.text.file,
+                "text": json.dumps(one.text.data, ensure_ascii=False),
+            }
+            for one in loaded
+        ],
     }
     for name, half in halves.items():
         keep(name, {"fingerprint": fingerprint, "content": half})
