@@ -10,9 +10,10 @@ from dslint.runs.accelerate_settings import launched_setting
 from dslint.runs.keys import NamePath
 from dslint.runs.script.events import Call
 from dslint.runs.script.facts import accelerator
+from dslint.runs.script.facts.deeds import deeds_of
 from dslint.runs.script.items import plain
 from dslint.runs.script.values import Thing, Value
-from dslint.runs.unknown import UNDECIDABLE, Unknown
+from dslint.runs.unknown import UNDECIDABLE, Unknown, product
 
 if TYPE_CHECKING:
     from dslint.runs.facts import Facts
@@ -23,17 +24,15 @@ Filling = Callable[["Facts"], Any]
 def fill(facts: Facts, path: NamePath) -> Any:
     """The value that takes the place of an "auto"; Unknown where it can't be told."""
     filling = FILLED.get(path)
-    if filling is None or accelerator.changes_config(accelerator.deeds_of(facts)):
+    if filling is None or accelerator.changes_config(deeds_of(facts)):
         return UNDECIDABLE
     return filling(facts)
 
 
 def accumulation_of_accelerator(facts: Facts) -> Any:
     """Forward passes an optimizer step, as the Accelerator itself has them."""
-    made = accelerator.only_accelerator(accelerator.deeds_of(facts))
-    if made is None or any(
-        store.name == "gradient_accumulation_steps" for store in accelerator.deeds_of(facts).stores
-    ):
+    made = accelerator.only_accelerator(deeds_of(facts))
+    if made is None or any(store.name == "gradient_accumulation_steps" for store in deeds_of(facts).stores):
         return UNDECIDABLE
     said = launched_setting(facts.run.launch, facts.run.accelerate, "gradient_accumulation_steps")
     by_plugin = made.argument(None, "gradient_accumulation_plugin")
@@ -67,7 +66,7 @@ def _clipping(facts: Facts) -> Any:
 
 def _of_plugin(facts: Facts, position: int, name: str) -> Any:
     """What the plugin, or else the launcher, says; None where both are silent."""
-    made = accelerator.only_accelerator(accelerator.deeds_of(facts))
+    made = accelerator.only_accelerator(deeds_of(facts))
     if made is None or not made.is_complete:
         return UNDECIDABLE
     plugins = accelerator.plugins_of(made)
@@ -87,7 +86,7 @@ def _of_plugin(facts: Facts, position: int, name: str) -> Any:
 
 def _micro_batch(facts: Facts) -> Any:
     """The smallest batch size of the loaders that are prepared together with the model."""
-    made = accelerator.only_accelerator(accelerator.deeds_of(facts))
+    made = accelerator.only_accelerator(deeds_of(facts))
     together = _with_model(facts)
     if made is None or together is None or not together.is_clear or _divides_batches(made):
         return UNDECIDABLE
@@ -124,16 +123,10 @@ def _batch_size(loader: Value) -> Any:
 
 
 def _train_batch(facts: Facts) -> Any:
-    factors = [
-        facts.value("config.train_micro_batch_size_per_gpu"),
-        facts.value("config.gradient_accumulation_steps"),
-        facts.value("ranks"),
-    ]
-    doubts = [factor for factor in factors if isinstance(factor, Unknown)]
-    if doubts:
-        return Unknown(frozenset().union(*(doubt.needs for doubt in doubts)))
-    is_split = facts.given("config.sequence_parallel_size") is not False
-    return UNDECIDABLE if is_split or not all(isinstance(one, int) for one in factors) else math.prod(factors)
+    if facts.given("config.sequence_parallel_size") is not False:
+        return UNDECIDABLE
+    names = ("config.train_micro_batch_size_per_gpu", "config.gradient_accumulation_steps", "ranks")
+    return product(facts.value(name) for name in names)
 
 
 def _of_dummy(role: str, position: int, name: str, default: Any) -> Filling:
@@ -157,7 +150,7 @@ def _warmup_steps(facts: Facts) -> Any:
 
 def _total_steps(facts: Facts) -> Any:
     steps, ranks = _of_dummy("dummy_scheduler", 1, "total_num_steps", None)(facts), facts.value("ranks")
-    made = accelerator.only_accelerator(accelerator.deeds_of(facts))
+    made = accelerator.only_accelerator(deeds_of(facts))
     if isinstance(ranks, Unknown) or made is None or _divides_batches(made):
         return ranks if isinstance(ranks, Unknown) else UNDECIDABLE
     return math.ceil(steps / ranks) if isinstance(steps, (int, float)) else UNDECIDABLE
@@ -165,7 +158,7 @@ def _total_steps(facts: Facts) -> Any:
 
 def mixed_precision(facts: Facts) -> Any:
     """The Accelerator's argument, or else what the launcher says: "fp16", "bf16", "fp8" or "no"."""
-    made = accelerator.only_accelerator(accelerator.deeds_of(facts))
+    made = accelerator.only_accelerator(deeds_of(facts))
     if made is None or not made.is_complete:
         return UNDECIDABLE
     given = made.argument(2, "mixed_precision")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dslint.runs.keys import NamePath
-from dslint.runs.unknown import UNDECIDABLE, Unknown
+from dslint.runs.unknown import UNDECIDABLE, Unknown, product
 
 if TYPE_CHECKING:
     from dslint.runs.facts import Facts
@@ -26,17 +26,8 @@ def _betas(facts: Facts) -> Any:
 
 def _train_batch(facts: Facts) -> Any:
     """All ranks count, those of a tensor-parallel group too (trainer_config_process)."""
-    factors = [
-        facts.value("ranks"),
-        facts.value("arguments.per_device_train_batch_size"),
-        facts.value("arguments.gradient_accumulation_steps"),
-    ]
-    doubts = [factor for factor in factors if isinstance(factor, Unknown)]
-    if doubts:
-        return Unknown(frozenset().union(*(doubt.needs for doubt in doubts)))
-    if not all(isinstance(factor, int) for factor in factors):
-        return UNDECIDABLE
-    return factors[0] * factors[1] * factors[2]
+    names = ("ranks", "arguments.per_device_train_batch_size", "arguments.gradient_accumulation_steps")
+    return product(facts.value(name) for name in names)
 
 
 def _either(first: str, second: str) -> Filling:

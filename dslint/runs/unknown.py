@@ -34,3 +34,17 @@ def needs(what: str) -> Unknown:
 
 
 UNDECIDABLE = Unknown()
+
+
+def product(factors: Iterable[object]) -> int | Unknown:
+    """The product of whole numbers, of which some may be unknown."""
+    known = 1
+    doubts = []
+    for factor in factors:
+        if isinstance(factor, Unknown):
+            doubts.append(factor)
+        elif isinstance(factor, int):
+            known *= factor
+        else:
+            doubts.append(UNDECIDABLE)
+    return either_reason(doubts) if doubts else known

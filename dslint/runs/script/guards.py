@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from dslint.runs.script.events import Guard, Spot
 from dslint.runs.script.values import Thing, Value, is_known
+
+MOST_PARTS = 50
+"""Parts of a condition that are looked at."""
 
 _RANK_NAMES = frozenset(
     ["rank", "local_rank", "global_rank", "process_index", "local_process_index", "proc_id", "world_rank"]
@@ -82,6 +86,20 @@ def is_rank(value: Value) -> bool:
         return bool(things) and all(is_rank(part) for part in things)
     last = _last_name(value)
     return last in _RANK_CALLS or (last in _RANK_NAMES and value.kind != "operation")
+
+
+def parts_of(test: Value) -> Iterator[Thing]:
+    """What a condition is made of, without what the engines and models in it were made of."""
+    waiting, seen = [test], 0
+    while waiting and seen < MOST_PARTS:
+        value = waiting.pop()
+        if isinstance(value, (tuple, list)):
+            waiting += value
+        elif isinstance(value, Thing):
+            seen += 1
+            yield value
+            if value.kind in ("attribute", "comparison", "logic", "not", "operation", "either", "element"):
+                waiting += value.inputs
 
 
 def _last_name(value: Thing) -> str:

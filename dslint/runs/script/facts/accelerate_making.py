@@ -10,13 +10,13 @@ from dslint.runs.item import Item
 from dslint.runs.script.events import Call
 from dslint.runs.script.facts.accelerator import (
     accelerators,
-    deeds_of,
     is_started_with_deepspeed,
     only_accelerator,
     plugins_of,
     takes_cpu,
     trains_with_deepspeed,
 )
+from dslint.runs.script.facts.deeds import deeds_of
 from dslint.runs.script.items import item
 
 

@@ -6,13 +6,8 @@ from typing import Any
 
 from dslint.runs.facts import Facts
 from dslint.runs.item import Item
-from dslint.runs.script.facts.accelerator import (
-    Preparation,
-    calls_of_accelerator,
-    changes_config,
-    deeds_of,
-    preparations,
-)
+from dslint.runs.script.facts.accelerator import Preparation, calls_of_accelerator, changes_config, preparations
+from dslint.runs.script.facts.deeds import deeds_of
 from dslint.runs.script.items import item
 from dslint.runs.script.values import Thing, Value, origins
 

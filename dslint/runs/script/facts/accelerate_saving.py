@@ -5,7 +5,8 @@ from __future__ import annotations
 from dslint.runs.facts import Facts
 from dslint.runs.item import Item
 from dslint.runs.script.events import Call
-from dslint.runs.script.facts.accelerator import asks, calls_of_accelerator, changes_config, deeds_of, preparations
+from dslint.runs.script.facts.accelerator import asks, calls_of_accelerator, changes_config, preparations
+from dslint.runs.script.facts.deeds import deeds_of
 from dslint.runs.script.items import item
 from dslint.runs.script.values import Thing, origins
 

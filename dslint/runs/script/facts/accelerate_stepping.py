@@ -15,12 +15,12 @@ from dslint.runs.script.facts.accelerator import (
     asks,
     calls_of_accelerator,
     changes_config,
-    deeds_of,
     only_accelerator,
     preparations,
     prepared_models_called,
     trains_with_deepspeed,
 )
+from dslint.runs.script.facts.deeds import deeds_of
 from dslint.runs.script.items import item, plain, text_at
 from dslint.runs.script.known_calls import NOT_KNOWN
 from dslint.runs.script.reading import Deeds

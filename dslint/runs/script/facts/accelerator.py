@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 from dslint.runs.facts import Facts
 from dslint.runs.script.events import Call, Spot
+from dslint.runs.script.facts.deeds import deeds_of
+from dslint.runs.script.guards import parts_of
 from dslint.runs.script.items import text_at
 from dslint.runs.script.reading import Deeds
 from dslint.runs.script.values import Table, Thing, Value, origins
@@ -35,12 +37,6 @@ _OF_A_MODULE = frozenset(
     ["parameters", "named_parameters", "modules", "named_modules", "gradient_checkpointing_enable"]
 )
 _GOES_THROUGH = frozenset(["enumerate", "tqdm", "tqdm.tqdm", "tqdm.auto.tqdm", "zip", "iter"])
-
-
-def deeds_of(facts: Facts) -> Deeds:
-    """What the script of a run does; for facts that are only worked out where there is one."""
-    assert facts.run.script is not None
-    return facts.run.script
 
 
 # --- whether DeepSpeed trains ---
@@ -135,22 +131,8 @@ def _may_ask(deeds: Deeds, node: ast.AST, test: Value) -> bool:
     if ASKS.search(text_at(deeds.script, place)):
         return True
     return any(
-        thing.kind not in ("accelerator", "training_args") and ASKS.search(thing.name) for thing in _asked(test)
+        thing.kind not in ("accelerator", "training_args") and ASKS.search(thing.name) for thing in parts_of(test)
     )
-
-
-def _asked(test: Value) -> Iterator[Thing]:
-    """What a condition is made of, without what the models and accelerators in it were made of."""
-    waiting, seen = [test], 0
-    while waiting and seen < 50:
-        value = waiting.pop()
-        if isinstance(value, (tuple, list)):
-            waiting += value
-        elif isinstance(value, Thing):
-            seen += 1
-            yield value
-            if value.kind in ("attribute", "comparison", "logic", "not", "operation", "either"):
-                waiting += value.inputs
 
 
 # --- what is prepared ---

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dslint.runs.facts import Facts
 from dslint.runs.item import Item
+from dslint.runs.script.facts.deeds import deeds_of
 from dslint.runs.script.facts.engine_use import (
     calls_on,
-    deeds_of,
     each_once,
     engines,
     initialize_of,

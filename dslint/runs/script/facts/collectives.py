@@ -9,7 +9,8 @@ from dslint.runs.facts import Facts
 from dslint.runs.item import Item
 from dslint.runs.script.events import Call, Guard
 from dslint.runs.script.facts.accelerator import trains_with_deepspeed
-from dslint.runs.script.facts.engine_use import deeds_of, engines
+from dslint.runs.script.facts.deeds import deeds_of
+from dslint.runs.script.facts.engine_use import engines
 from dslint.runs.script.facts.partitioned import Spread, spread_models
 from dslint.runs.script.guards import is_of_one_rank, one_rank_guard
 from dslint.runs.script.items import item

@@ -9,7 +9,7 @@ from dslint.runs.item import Item
 from dslint.runs.script.arguments import Parser
 from dslint.runs.script.config_use import node_of
 from dslint.runs.script.events import Call
-from dslint.runs.script.facts.engine_use import deeds_of
+from dslint.runs.script.facts.deeds import deeds_of
 from dslint.runs.script.items import item, text_at
 from dslint.runs.script.reading import Deeds
 from dslint.runs.script.values import PathText, Table, Thing, Value

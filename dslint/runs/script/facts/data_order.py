@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dslint.runs.facts import Facts
 from dslint.runs.item import Item
 from dslint.runs.script.events import Call
-from dslint.runs.script.facts.engine_use import deeds_of, engines
+from dslint.runs.script.facts.deeds import deeds_of
+from dslint.runs.script.facts.engine_use import engines
 from dslint.runs.script.guards import is_rank
 from dslint.runs.script.items import item
 from dslint.runs.script.reading import Deeds

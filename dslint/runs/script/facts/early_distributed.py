@@ -7,7 +7,7 @@ import ast
 from dslint.runs.facts import Facts
 from dslint.runs.item import Item
 from dslint.runs.script.events import Call
-from dslint.runs.script.facts.engine_use import deeds_of
+from dslint.runs.script.facts.deeds import deeds_of
 from dslint.runs.script.facts.process_group import is_surely_down
 from dslint.runs.script.items import item, text_at
 from dslint.runs.script.reading import Deeds

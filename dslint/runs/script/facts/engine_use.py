@@ -7,6 +7,7 @@ from collections.abc import Hashable, Iterable, Iterator
 from dslint.runs.facts import Facts
 from dslint.runs.script.config_use import config_uses
 from dslint.runs.script.events import Call, Guard, Spot
+from dslint.runs.script.facts.deeds import deeds_of
 from dslint.runs.script.guards import is_rank
 from dslint.runs.script.known_apis import kind_of
 from dslint.runs.script.reading import Deeds
@@ -26,12 +27,6 @@ _COUNTS = frozenset(
     ["is_gradient_accumulation_boundary", "global_steps", "micro_steps", "global_samples", "counted"]
 )
 """Names of things that do so too: what an engine counts, and counters of loops."""
-
-
-def deeds_of(facts: Facts) -> Deeds:
-    """What the run's script does."""
-    assert facts.run.script is not None
-    return facts.run.script
 
 
 def engines(facts: Facts) -> tuple[Thing, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dslint.runs.facts import Facts
 from dslint.runs.item import Item
 from dslint.runs.script.events import Call, Read, Spot
-from dslint.runs.script.facts.engine_use import deeds_of
+from dslint.runs.script.facts.deeds import deeds_of
 from dslint.runs.script.facts.partitioned import (
     LONGEST_PATH,
     Spread,

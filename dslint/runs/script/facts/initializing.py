@@ -9,10 +9,10 @@ from dslint.runs.facts import Facts
 from dslint.runs.item import Item
 from dslint.runs.script.config_use import node_of
 from dslint.runs.script.events import Call
+from dslint.runs.script.facts.deeds import deeds_of
 from dslint.runs.script.facts.engine_use import (
     INITIALIZE,
     calls_on,
-    deeds_of,
     each_once,
     engine_of,
     engines,

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dslint.runs.facts import Facts
 from dslint.runs.item import Item
 from dslint.runs.script.events import Call, Spot, Store
+from dslint.runs.script.facts.deeds import deeds_of
 from dslint.runs.script.facts.engine_use import (
     calls_on,
     comes_after,
-    deeds_of,
     engines,
     initialize_of,
     is_reached,

@@ -11,7 +11,7 @@ from dslint.runs.facts import Facts
 from dslint.runs.item import Item
 from dslint.runs.script.config_use import node_of
 from dslint.runs.script.events import Call
-from dslint.runs.script.facts.accelerator import deeds_of
+from dslint.runs.script.facts.deeds import deeds_of
 from dslint.runs.script.items import item, plain
 from dslint.runs.script.reading import Deeds
 from dslint.runs.script.values import Class, Function, Thing

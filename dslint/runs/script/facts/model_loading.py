@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dslint.runs.facts import Facts
 from dslint.runs.item import Item
 from dslint.runs.script.events import Call
-from dslint.runs.script.facts.accelerator import deeds_of
+from dslint.runs.script.facts.deeds import deeds_of
 from dslint.runs.script.facts.trainer_objects import (
     keyword_node,
     made,

@@ -7,7 +7,8 @@ import ast
 from dslint.runs.facts import Facts
 from dslint.runs.item import Item
 from dslint.runs.script.events import Call
-from dslint.runs.script.facts.accelerator import asks, deeds_of
+from dslint.runs.script.facts.accelerator import asks
+from dslint.runs.script.facts.deeds import deeds_of
 from dslint.runs.script.facts.model_loading import awakeners
 from dslint.runs.script.facts.trainer_objects import (
     class_of,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dslint.runs.facts import Facts
 from dslint.runs.item import Item
-from dslint.runs.script.facts.engine_use import deeds_of
+from dslint.runs.script.facts.deeds import deeds_of
 from dslint.runs.script.items import item
 
 MOE = frozenset(["deepspeed.moe.layer.MoE", "deepspeed.moe.MoE"])

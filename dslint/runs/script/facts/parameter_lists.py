@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from dslint.runs.facts import Facts
 from dslint.runs.item import Item
-from dslint.runs.script.facts.engine_use import deeds_of
+from dslint.runs.script.facts.deeds import deeds_of
 from dslint.runs.script.facts.gathering import belongs_to
 from dslint.runs.script.items import item
 from dslint.runs.script.values import Thing, Value

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dslint.runs.facts import Facts
 from dslint.runs.script.events import Call, Spot
 from dslint.runs.script.facts.accelerator import preparations
-from dslint.runs.script.facts.engine_use import deeds_of, engines, initialize_of
+from dslint.runs.script.facts.deeds import deeds_of
+from dslint.runs.script.facts.engine_use import engines, initialize_of
 from dslint.runs.script.facts.layers import largest_parameter
+from dslint.runs.script.guards import parts_of
 from dslint.runs.script.reading import Deeds
 from dslint.runs.script.values import NOTHING, Thing, Value, origins
 
@@ -60,21 +61,7 @@ def _may_ask(deeds: Deeds, node: ast.AST, test: Value) -> bool:
         owner = deeds.script.owner(place)
         if _ASKS.search(owner.source.slice(owner.whole_span(place))):
             return True
-    return any(_ASKS.search(thing.name) for thing in _parts(test))
-
-
-def _parts(test: Value) -> Iterator[Thing]:
-    """What a condition is made of, without what the engines and models in it were made of."""
-    waiting, seen = [test], 0
-    while waiting and seen < 50:
-        value = waiting.pop()
-        if isinstance(value, (tuple, list)):
-            waiting += value
-        elif isinstance(value, Thing):
-            seen += 1
-            yield value
-            if value.kind in ("attribute", "comparison", "logic", "not", "operation", "either", "element"):
-                waiting += value.inputs
+    return any(_ASKS.search(thing.name) for thing in parts_of(test))
 
 
 def gathered_at(spot: Spot) -> list[Thing]:

@@ -10,6 +10,7 @@ from dslint.runs.facts import Facts
 from dslint.runs.item import Item
 from dslint.runs.script.config_use import node_of
 from dslint.runs.script.events import Call
+from dslint.runs.script.facts.deeds import deeds_of
 from dslint.runs.script.facts.gradients import off_context
 from dslint.runs.script.facts.process_group import is_surely_down
 from dslint.runs.script.items import item, item_at, plain, text_at
@@ -26,7 +27,7 @@ _TOPOLOGIES = {"PipeDataParallelTopology": 2, "PipeModelDataParallelTopology": 3
 
 def pipelines(facts: Facts) -> tuple[Item, ...]:
     """PipelineModules that the script makes."""
-    deeds = _deeds(facts)
+    deeds = deeds_of(facts)
     return tuple(_pipeline(deeds, call) for call in pipeline_calls(deeds))
 
 
@@ -58,7 +59,7 @@ def _pipeline(deeds: Deeds, call: Call) -> Item:
 
 def pipelines_too_early(facts: Facts) -> tuple[Item, ...]:
     """PipelineModules that are made when DeepSpeed's process group surely isn't there yet."""
-    deeds = _deeds(facts)
+    deeds = deeds_of(facts)
     return tuple(item(deeds.script, call, {}) for call in pipeline_calls(deeds) if is_surely_down(deeds, call))
 
 
@@ -80,7 +81,7 @@ def _ranks_of_topology(topology: Value) -> int | Unknown | None:
 
 def stages_of(facts: Facts) -> int | Unknown:
     """Stages times model-parallel size: the ranks among which one copy of the model is spread."""
-    found = list(pipeline_calls(_deeds(facts)))
+    found = list(pipeline_calls(deeds_of(facts)))
     if len(found) != 1 or found[0].argument(2, "topology") is not None:
         return UNDECIDABLE
     stages = plain(found[0].argument(1, "num_stages"))
@@ -89,7 +90,7 @@ def stages_of(facts: Facts) -> int | Unknown:
 
 def pipeline_engines(facts: Facts) -> tuple[Item, ...]:
     """Engines that deepspeed.initialize makes of a PipelineModule."""
-    deeds = _deeds(facts)
+    deeds = deeds_of(facts)
     starts = [call for call in deeds.calls if call.name == "deepspeed.initialize"]
     return tuple(_engine(deeds, call, len(starts) == 1) for call in starts if _is_pipeline(_engine_of(call)))
 
@@ -130,7 +131,7 @@ def _is_pipeline(engine: Value) -> bool:
 
 def pipeline_steps_by_hand(facts: Facts) -> tuple[Item, ...]:
     """Calls of methods that a pipeline's engine refuses."""
-    deeds = _deeds(facts)
+    deeds = deeds_of(facts)
     return tuple(
         item(deeds.script, call, {"api": call.dotted, "saves": call.dotted.startswith("save_")})
         for call in deeds.calls
@@ -140,7 +141,7 @@ def pipeline_steps_by_hand(facts: Facts) -> tuple[Item, ...]:
 
 def train_batches(facts: Facts) -> tuple[Item, ...]:
     """Calls of train_batch."""
-    deeds = _deeds(facts)
+    deeds = deeds_of(facts)
     calls = [call for call in deeds.calls if call.dotted == "train_batch" and _is_pipeline(call.receiver)]
     return tuple(_train_batch(deeds, call) for call in calls)
 
@@ -225,8 +226,3 @@ def _may_give_data(call: Call, engine: Thing) -> bool:
     if call.dotted == "train_batch" and (call.positional or call.keywords):
         return True
     return any(value is engine for value in (*call.positional, *call.keywords.values()))
-
-
-def _deeds(facts: Facts) -> Deeds:
-    assert facts.run.script is not None
-    return facts.run.script

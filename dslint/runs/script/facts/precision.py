@@ -8,14 +8,8 @@ from typing import Any
 from dslint.runs.facts import Facts
 from dslint.runs.item import Item
 from dslint.runs.script.events import Call
-from dslint.runs.script.facts.engine_use import (
-    calls_on,
-    deeds_of,
-    each_once,
-    engines,
-    initialize_of,
-    is_reached,
-)
+from dslint.runs.script.facts.deeds import deeds_of
+from dslint.runs.script.facts.engine_use import calls_on, each_once, engines, initialize_of, is_reached
 from dslint.runs.script.items import item, plain
 from dslint.runs.script.values import Thing, Value
 from dslint.runs.unknown import UNDECIDABLE

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from dslint.runs.facts import Facts
 from dslint.runs.item import Item
 from dslint.runs.script.events import Call
-from dslint.runs.script.facts.engine_use import deeds_of, engines, initialize_of
+from dslint.runs.script.facts.deeds import deeds_of
+from dslint.runs.script.facts.engine_use import engines, initialize_of
 from dslint.runs.script.facts.partitioned import (
     Spread,
     asks,

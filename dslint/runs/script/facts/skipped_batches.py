@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dslint.runs.facts import Facts
 from dslint.runs.item import Item
 from dslint.runs.script.events import Call, Guard, Jump
-from dslint.runs.script.facts.engine_use import deeds_of
+from dslint.runs.script.facts.deeds import deeds_of
 from dslint.runs.script.items import item
 from dslint.runs.script.reading import Deeds
 from dslint.runs.script.values import Thing, comes_from, origins

@@ -9,9 +9,9 @@ from typing import Any
 from dslint.runs.facts import Facts
 from dslint.runs.item import Item
 from dslint.runs.script.events import Call, Guard
+from dslint.runs.script.facts.deeds import deeds_of
 from dslint.runs.script.facts.engine_use import (
     calls_on,
-    deeds_of,
     each_once,
     engines,
     has_unknown_calls,

@@ -9,7 +9,8 @@ from itertools import pairwise
 from dslint.runs.facts import Facts
 from dslint.runs.item import Item
 from dslint.runs.script.events import Call, Guard
-from dslint.runs.script.facts.accelerator import ASKS, asks, deeds_of
+from dslint.runs.script.facts.accelerator import ASKS, asks
+from dslint.runs.script.facts.deeds import deeds_of
 from dslint.runs.script.facts.trainer_objects import (
     is_taken_elsewhere,
     keyword_node,

@@ -11,7 +11,7 @@ from dslint.runs.facts import Facts
 from dslint.runs.item import Item
 from dslint.runs.script.config_use import config_uses
 from dslint.runs.script.events import Store
-from dslint.runs.script.facts.accelerator import deeds_of
+from dslint.runs.script.facts.deeds import deeds_of
 from dslint.runs.script.facts.trainer_objects import gives_config
 from dslint.runs.script.items import item, plain
 from dslint.runs.script.values import Entry, Table

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from dslint.runs.facts import Facts
 from dslint.runs.script.events import Call, Spot, Store
-from dslint.runs.script.facts.accelerator import deeds_of, is_started_with_deepspeed
+from dslint.runs.script.facts.accelerator import is_started_with_deepspeed
+from dslint.runs.script.facts.deeds import deeds_of
 from dslint.runs.script.items import THE_ARGUMENTS
 from dslint.runs.script.reading import Deeds
 from dslint.runs.script.values import NOTHING, Class, Table, Thing, Value, origins

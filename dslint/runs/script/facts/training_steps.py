@@ -7,7 +7,7 @@ from typing import Any
 from dslint.runs.facts import Facts
 from dslint.runs.item import Item
 from dslint.runs.script.events import Call
-from dslint.runs.script.facts.accelerator import deeds_of
+from dslint.runs.script.facts.deeds import deeds_of
 from dslint.runs.script.facts.trainer_objects import trainers
 from dslint.runs.script.items import item
 from dslint.runs.script.values import Thing, Value

@@ -9,7 +9,8 @@ from dslint.runs.facts import Facts
 from dslint.runs.item import Item
 from dslint.runs.script.config_use import reference_of
 from dslint.runs.script.events import Call
-from dslint.runs.script.facts.engine_use import deeds_of, engines, initialize_of
+from dslint.runs.script.facts.deeds import deeds_of
+from dslint.runs.script.facts.engine_use import engines, initialize_of
 from dslint.runs.script.facts.partitioned import asks, is_made_spread, is_switched_on
 from dslint.runs.script.items import item
 from dslint.runs.script.reading import Deeds
