@@ -1,28 +1,13 @@
-"""The command line.
-
-Each command imports what it needs when it runs, so that `--help` and `--version` cost next to nothing.
-"""
+"""The command line: its options, and the way out where something goes wrong."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
-from dslint import __version__
-
-if TYPE_CHECKING:
-    from dslint.lint import Report
-    from dslint.rulebook.rule import Rule
-    from dslint.rulebook.rule_text import RuleText
-    from dslint.runs.gpus import Gpu
-    from dslint.runs.run import Options
-    from dslint.settings.settings import Settings
-    from dslint.smoke.planning import SmokeOptions
-
-FINE, FOUND, FAILED = 0, 1, 2
-"""Exit codes: nothing to complain about; findings; the job could not be done."""
+from dslint import __version__, commands
 
 EXIT_CODES = """\
 exit codes:
@@ -40,10 +25,6 @@ exit codes:
 """
 
 
-class UsageError(Exception):
-    """An option that can't be used; the message says why."""
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command and returns its exit code."""
     _never_fail_to_print()
@@ -54,16 +35,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options.script_arguments = script_arguments
     if options.command is None:
         parser.print_help()
-        return FAILED
+        return commands.FAILED
     try:
         return int(options.run(options))
-    except UsageError as error:
+    except commands.UsageError as error:
         print(f"dslint: {error}", file=sys.stderr)
-        return FAILED
+        return commands.FAILED
     except BrokenPipeError:
         # The reader went away (`dslint … | head`); there is nobody left to tell.
         sys.stdout = None
-        return FAILED
+        return commands.FAILED
     except KeyboardInterrupt:
         return 130
     except Exception as error:  # the last resort: a traceback helps nobody who lints a config
@@ -92,7 +73,7 @@ def _internal_error(error: Exception) -> int:
 
     if isinstance(error, RuleError):
         print(f"dslint: {error}", file=sys.stderr)
-        return FAILED
+        return commands.FAILED
     import os
     import traceback
 
@@ -104,14 +85,14 @@ def _internal_error(error: Exception) -> int:
             "This is a bug of dslint. Set DSLINT_DEBUG=1 for the traceback and please report it.",
             file=sys.stderr,
         )
-    return FAILED
+    return commands.FAILED
 
 
 class _Parser(argparse.ArgumentParser):
     """argparse, with the exit code and the tone of the rest."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(FAILED, f"dslint: {message}\nTry '{self.prog} --help'.\n")
+        self.exit(commands.FAILED, f"dslint: {message}\nTry '{self.prog} --help'.\n")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -122,29 +103,29 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"dslint {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    _add_check(commands)
-    _add_runs(commands)
-    _add_smoke(commands)
-    explain = commands.add_parser("explain", help="what a rule says, and why")
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND")
+    _add_check(subparsers)
+    _add_runs(subparsers)
+    _add_smoke(subparsers)
+    explain = subparsers.add_parser("explain", help="what a rule says, and why")
     explain.add_argument("code", metavar="CODE", help="code or name of a rule: DS201, batch-size-mismatch")
-    explain.set_defaults(run=_explain)
-    rules = commands.add_parser("rules", help="list all rules")
+    explain.set_defaults(run=commands.explain_rule)
+    rules = subparsers.add_parser("rules", help="list all rules")
     rules.add_argument("--format", choices=["text", "json"], default="text")
-    rules.set_defaults(run=_rules)
-    schema = commands.add_parser("schema", help="print the JSON Schema of the DeepSpeed config")
+    rules.set_defaults(run=commands.list_rules)
+    schema = subparsers.add_parser("schema", help="print the JSON Schema of the DeepSpeed config")
     schema.add_argument("--deepspeed", metavar="VERSION", help="the DeepSpeed release (default: the newest known)")
-    schema.set_defaults(run=_schema)
-    doctor = commands.add_parser("doctor", help="check this machine and its Python for DeepSpeed's traps")
+    schema.set_defaults(run=commands.print_schema)
+    doctor = subparsers.add_parser("doctor", help="check this machine and its Python for DeepSpeed's traps")
     doctor.add_argument("configs", nargs="*", metavar="CONFIG", help="look only at what these configs need")
     doctor.add_argument("--python", metavar="PATH", help="the Python that will train (default: dslint's own)")
     doctor.add_argument("--format", choices=["text", "json"], default="text")
-    doctor.set_defaults(run=_doctor)
+    doctor.set_defaults(run=commands.look_at_this_machine)
     return parser
 
 
-def _add_check(commands: argparse._SubParsersAction[_Parser]) -> None:
-    check = commands.add_parser(
+def _add_check(subparsers: argparse._SubParsersAction[_Parser]) -> None:
+    check = subparsers.add_parser(
         "check",
         help="check files and folders",
         epilog=EXIT_CODES,
@@ -168,7 +149,7 @@ def _add_check(commands: argparse._SubParsersAction[_Parser]) -> None:
     )
     output.add_argument("--format", choices=["text", "json"], default="text")
     _add_settings_options(check)
-    check.set_defaults(run=_check)
+    check.set_defaults(run=commands.check_files)
 
 
 def _add_settings_options(command: argparse.ArgumentParser) -> None:
@@ -198,8 +179,8 @@ def _add_run_options(command: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_runs(commands: argparse._SubParsersAction[_Parser]) -> None:
-    runs = commands.add_parser(
+def _add_runs(subparsers: argparse._SubParsersAction[_Parser]) -> None:
+    runs = subparsers.add_parser(
         "runs",
         help="show which files form which run, and every fact with its origin",
         description="Shows which files form which training run, and the facts that rules are judged by, each with "
@@ -216,11 +197,11 @@ def _add_runs(commands: argparse._SubParsersAction[_Parser]) -> None:
     _add_settings_options(runs)
     runs.add_argument("--all", action="store_true", help="show defaults, lists and further facts too")
     runs.add_argument("--format", choices=["text", "json"], default="text")
-    runs.set_defaults(run=_runs)
+    runs.set_defaults(run=commands.show_runs)
 
 
-def _add_smoke(commands: argparse._SubParsersAction[_Parser]) -> None:
-    smoke = commands.add_parser(
+def _add_smoke(subparsers: argparse._SubParsersAction[_Parser]) -> None:
+    smoke = subparsers.add_parser(
         "smoke",
         help="train a few steps on real DeepSpeed",
         description="Trains a tiny model under each config on real DeepSpeed: a few steps, a save, a load, one "
@@ -275,7 +256,7 @@ def _add_smoke(commands: argparse._SubParsersAction[_Parser]) -> None:
         "--script", metavar="FILE", help="execute this training script; its arguments follow after --"
     )
     how.add_argument("--format", choices=["text", "json"], default="text")
-    smoke.set_defaults(run=_smoke, script_arguments=[])
+    smoke.set_defaults(run=commands.train_on_real_deepspeed, script_arguments=[])
 
 
 def _seconds(text: str) -> float:
@@ -296,280 +277,3 @@ def _count(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of at least 1")
     return number
-
-
-def _check(options: argparse.Namespace) -> int:
-    if options.gpu == "list":
-        return _list_gpus()
-    from dslint.lint import check
-    from dslint.rulebook.cache import shipped_rules
-    from dslint.rulebook.own_rules import OWN_RULES
-    from dslint.rulebook.selection import NoSuchRuleError, select
-
-    run_options = _run_options(options)
-    known: list[Rule | RuleText] = [*shipped_rules(), *OWN_RULES]
-    settings = _settings(options, known)
-    try:
-        rules = select(known, *_labels(options, settings))
-    except NoSuchRuleError as error:
-        raise UsageError(str(error)) from None
-    report = check(options.paths, run_options, rules, settings)
-    _print_report(report, options.format)
-    if report.troubles:
-        return FAILED
-    fail_on = options.fail_on or (settings.fail_on if settings else None) or "error"
-    return FOUND if _is_bad_enough(report, fail_on) else FINE
-
-
-def _settings(options: argparse.Namespace, rules: Sequence[Rule | RuleText]) -> Settings | None:
-    if options.isolated:
-        return None
-    from dslint.settings.loading import SettingsError, load_settings
-
-    try:
-        return load_settings(options.paths, rules, options.settings)
-    except SettingsError as error:
-        raise UsageError(str(error)) from None
-
-
-def _labels(options: argparse.Namespace, settings: Settings | None) -> tuple[str | None, str | None]:
-    """What to select and to ignore: --select stands instead of the settings, --ignore adds to them."""
-    if settings is None or options.select is not None:
-        return options.select, options.ignore
-    select = None if settings.select is None else ",".join(settings.select)
-    return select, ",".join([*settings.ignore, options.ignore or ""])
-
-
-def _runs(options: argparse.Namespace) -> int:
-    if options.gpu == "list":
-        return _list_gpus()
-    from dslint.linked import find_runs
-    from dslint.reports.run_report import json_runs, text_runs
-    from dslint.reports.style import style_for
-    from dslint.rulebook.cache import shipped_rules
-    from dslint.rulebook.own_rules import OWN_RULES
-
-    settings = _settings(options, [*shipped_rules(), *OWN_RULES])
-    runs, troubles = find_runs(options.paths, _run_options(options), settings)
-    if options.format == "json":
-        print(json_runs(runs, everything=options.all))
-    else:
-        print(text_runs(runs, style_for(sys.stdout), everything=options.all))
-    for trouble in troubles:
-        print(f"dslint: {trouble.path}: {trouble.message}", file=sys.stderr)
-    return FAILED if troubles else FINE
-
-
-def _run_options(options: argparse.Namespace) -> Options:
-    from dslint.runs.run import Options
-
-    return Options(
-        gpus=options.gpus,
-        nodes=options.nodes,
-        gpu=_gpu(options.gpu),
-        deepspeed=_release(options.deepspeed),
-        loader=options.loader,
-    )
-
-
-def _list_gpus() -> int:
-    from dslint.runs.gpus import gpu_names
-
-    print("\n".join(gpu_names()))
-    return FINE
-
-
-def _gpu(name: str | None) -> Gpu | None:
-    if name is None:
-        return None
-    from dslint.runs.gpus import NoGpuFound, UnknownGpu, find_gpu, local_gpus
-
-    try:
-        return local_gpus()[0] if name == "auto" else find_gpu(name)
-    except (UnknownGpu, NoGpuFound) as error:
-        raise UsageError(f"--gpu {name}: {error}") from None
-
-
-def _release(text: str | None):  # type: ignore[no-untyped-def]  # the type would cost an import
-    if text is None:
-        return None
-    from dslint.runs.releases import parse_release
-
-    try:
-        return parse_release(text)
-    except ValueError as error:
-        raise UsageError(f"--deepspeed {text}: {error}") from None
-
-
-def _print_report(report: Report, form: str) -> None:
-    if form == "json":
-        from dslint.reports.json_report import json_report
-
-        print(json_report(report))
-    else:
-        from dslint.reports.style import style_for
-        from dslint.reports.text_report import text_report
-
-        print(text_report(report, style_for(sys.stdout)))
-    for trouble in report.troubles:
-        print(f"dslint: {trouble.path}: {trouble.message}", file=sys.stderr)
-
-
-def _is_bad_enough(report: Report, fail_on: str) -> bool:
-    from dslint.rulebook.rule import SEVERITIES
-
-    if fail_on == "never":
-        return False
-    least = SEVERITIES.index(fail_on)
-    return any(SEVERITIES.index(finding.severity) >= least for finding in report.findings)
-
-
-def _explain(options: argparse.Namespace) -> int:
-    from dslint.reports.explanation import explanation
-    from dslint.reports.style import style_for
-
-    rule = _find_rule(options.code)
-    print(explanation(rule, style_for(sys.stdout)))
-    return FINE
-
-
-def _find_rule(label: str) -> RuleText:
-    from dslint.rulebook.cache import shipped_rule_text
-
-    shipped = shipped_rule_text(label)
-    if shipped is not None:
-        return shipped
-    rules = _rule_texts()
-    for one in rules:
-        if label.upper() == one.code or label == one.name:
-            return one
-    from difflib import get_close_matches
-
-    labels = {
-        **{one.code.lower(): one.code for one in rules},
-        **{one.name: one.name for one in rules},
-    }
-    near = get_close_matches(label.lower(), labels, n=1)
-    hint = f": did you mean {labels[near[0]]}?" if near else " (dslint rules lists them)"
-    raise UsageError(f"there is no rule '{label}'{hint}")
-
-
-def _rule_texts() -> list[RuleText]:
-    from dslint.rulebook.cache import shipped_rule_texts
-    from dslint.rulebook.own_rules import OWN_RULES
-
-    return sorted([*shipped_rule_texts(), *OWN_RULES], key=lambda rule: rule.code)
-
-
-def _rules(options: argparse.Namespace) -> int:
-    from dslint.reports.rule_list import rule_list_as_json, rule_list_as_text
-    from dslint.reports.style import style_for
-
-    rules = _rule_texts()
-    if options.format == "json":
-        print(rule_list_as_json(rules))
-    else:
-        print(rule_list_as_text(rules, style_for(sys.stdout)))
-    return FINE
-
-
-def _schema(options: argparse.Namespace) -> int:
-    import json
-
-    from dslint.runs.releases import NEWEST
-    from dslint.runs.schema import schema_for
-
-    release = _release(options.deepspeed) or NEWEST
-    if release.key > NEWEST.key:
-        print(f"dslint: {release.text} is newer than what dslint knows; this is {NEWEST.text}", file=sys.stderr)
-    print(json.dumps(schema_for(release.key), indent=2, ensure_ascii=False))
-    return FINE
-
-
-def _smoke(options: argparse.Namespace) -> int:
-    from dslint.smoke.environment import SmokeError
-
-    _end_in_order_when_terminated()
-    _must_make_sense(options)
-    try:
-        return _smoke_all(options)
-    except SmokeError as error:
-        raise UsageError(str(error)) from None
-
-
-def _end_in_order_when_terminated() -> None:
-    """Leave by an exception when asked to end, so that processes and temporary files go too."""
-    import signal
-
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda number, _: sys.exit(128 + number))
-
-
-def _must_make_sense(options: argparse.Namespace) -> None:
-    if options.script is None and options.script_arguments:
-        raise UsageError("arguments after -- belong to a script: name it with --script")
-    if options.script is None and not options.paths:
-        raise UsageError("name a DeepSpeed config to try, or a script with --script")
-    if options.script is not None and options.paths:
-        raise UsageError("a config or --script, not both; the script's own arguments follow after --")
-    if options.script is not None and (options.mode == "simulated" or options.gpu or options.nodes):
-        raise UsageError("--script runs where and as you would run it: no --simulate, --gpu or --nodes")
-
-
-def _smoke_all(options: argparse.Namespace) -> int:
-    from dslint.reports.smoke_progress import ProgressLine
-    from dslint.reports.smoke_report import smoke_json, smoke_summary, smoke_text
-    from dslint.reports.style import style_for
-    from dslint.smoke.smoking import smoke, smoke_script
-
-    results = []
-    style = style_for(sys.stdout)
-    with ProgressLine(sys.stderr) as progress:
-        if options.script is not None:
-            print(f"dslint: executing {options.script} for {options.steps} optimizer steps", file=sys.stderr)
-            found = iter(
-                [smoke_script(options.script, options.script_arguments, _smoke_options(options), progress.begin)]
-            )
-        else:
-            found = smoke(options.paths, _smoke_options(options), progress.begin)
-        try:
-            for one in found:
-                results.append(one)
-                if options.format == "text":
-                    progress.clear()
-                    print(smoke_text(one, style), flush=True)
-        finally:  # what was found before something went wrong is kept
-            if options.format == "json" and results:
-                print(smoke_json(results))
-    if options.format == "text":
-        print(smoke_summary(results, style))
-    return FINE if all(one.verdict.passed for one in results) else FOUND
-
-
-def _smoke_options(options: argparse.Namespace) -> SmokeOptions:
-    from dslint.smoke.planning import SmokeOptions
-
-    return SmokeOptions(
-        gpus=options.gpus,
-        nodes=options.nodes,
-        gpu=_gpu(options.gpu),
-        mode=options.mode,
-        device=options.device,
-        loader=options.loader,
-        steps=options.steps,
-        timeout=options.timeout or (600.0 if options.script else 120.0),
-        python=options.python,
-    )
-
-
-def _doctor(options: argparse.Namespace) -> int:
-    from dslint.doctor.examination import CannotExamineError, examine
-    from dslint.reports.doctor_report import doctor_json, doctor_text
-    from dslint.reports.style import style_for
-
-    try:
-        diagnosis = examine(options.configs, options.python)
-    except CannotExamineError as error:
-        raise UsageError(str(error)) from None
-    print(doctor_json(diagnosis) if options.format == "json" else doctor_text(diagnosis, style_for(sys.stdout)))
-    return FOUND if diagnosis.has_errors else FINE
