@@ -75,7 +75,7 @@ class ReplaceCode:
 
 @dataclass(frozen=True)
 class DeleteCode:
-    """Take out what stands at a span: a statement, an argument of a call, an option of a command with its value."""
+    """Take out what stands at a span: a statement, an argument of a call, a command's option with its value."""
 
     source: Source
     span: Span
@@ -124,19 +124,11 @@ class Unguard:
     span: Span
 
 
-Change = (
-    SetKey
-    | DeleteKey
-    | RenameKey
-    | MoveKey
-    | ReplaceCode
-    | DeleteCode
-    | InsertCode
-    | SetArguments
-    | Unguard
-)
+Change = SetKey | DeleteKey | RenameKey | MoveKey | ReplaceCode | DeleteCode | InsertCode | SetArguments | Unguard
 
 
 def file_of(change: Change) -> Source:
     """The file that a change is about."""
-    return change.document.source if isinstance(change, SetKey | DeleteKey | RenameKey | MoveKey) else change.source
+    return (
+        change.document.source if isinstance(change, SetKey | DeleteKey | RenameKey | MoveKey) else change.source
+    )
