@@ -147,9 +147,24 @@ def _add_check(subparsers: argparse._SubParsersAction[_Parser]) -> None:
         choices=["hint", "warning", "error", "never"],
         help="the mildest severity that gives exit code 1 (default: error)",
     )
-    output.add_argument("--format", choices=["text", "json"], default="text")
+    output.add_argument("--format", choices=["text", "json", "github"], default="text")
+    _add_fix_options(check)
     _add_settings_options(check)
     check.set_defaults(run=commands.check_files)
+
+
+def _add_fix_options(check: argparse.ArgumentParser) -> None:
+    fixes = check.add_argument_group("what to mend")
+    fixes.add_argument("--fix", action="store_true", help="apply safe fixes, and keep those that help")
+    fixes.add_argument("--diff", action="store_true", help="show what --fix would change, and change nothing")
+    fixes.add_argument("--unsafe-fixes", action="store_true", help="also apply fixes that change what is trained")
+    fixes.add_argument(
+        "--choose",
+        action="append",
+        default=[],
+        metavar="CODE=N",
+        help="of several ways to mend a finding, the Nth: DS101=2",
+    )
 
 
 def _add_settings_options(command: argparse.ArgumentParser) -> None:

@@ -8,9 +8,11 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from dslint.fixing import Fixed
     from dslint.lint import Report
     from dslint.rulebook.rule import Rule
     from dslint.rulebook.rule_text import RuleText
@@ -32,6 +34,35 @@ def check_files(options: argparse.Namespace) -> int:
     if options.gpu == "list":
         return _list_gpus()
     from dslint.lint import check
+
+    job = _job(options)
+    if options.fix or options.diff:
+        from dslint.fix_commands import fix_files
+
+        return fix_files(options, job)
+    if options.unsafe_fixes or options.choose:
+        raise UsageError("--unsafe-fixes and --choose say what to apply: they go with --fix or --diff")
+    report = check(options.paths, job.options, job.rules, job.settings)
+    print_report(report, options.format)
+    return exit_code(report, options, job.settings)
+
+
+@dataclass(frozen=True)
+class Job:
+    """What the options of a check come to.
+
+    Attributes:
+        options: what the command line says about the runs.
+        rules: the rules that are wanted.
+        settings: the project's settings, where it has any.
+    """
+
+    options: Options
+    rules: Sequence[Rule | RuleText]
+    settings: Settings | None
+
+
+def _job(options: argparse.Namespace) -> Job:
     from dslint.rulebook.cache import shipped_rules
     from dslint.rulebook.own_rules import OWN_RULES
     from dslint.rulebook.selection import NoSuchRuleError, select
@@ -43,8 +74,11 @@ def check_files(options: argparse.Namespace) -> int:
         rules = select(known, *_labels(options, settings))
     except NoSuchRuleError as error:
         raise UsageError(str(error)) from None
-    report = check(options.paths, run_options, rules, settings)
-    _print_report(report, options.format)
+    return Job(run_options, rules, settings)
+
+
+def exit_code(report: Report, options: argparse.Namespace, settings: Settings | None) -> int:
+    """What a report is worth to a shell."""
     if report.troubles:
         return FAILED
     fail_on = options.fail_on or (settings.fail_on if settings else None) or "error"
@@ -132,16 +166,21 @@ def _release(text: str | None):  # type: ignore[no-untyped-def]  # the type woul
         raise UsageError(f"--deepspeed {text}: {error}") from None
 
 
-def _print_report(report: Report, form: str) -> None:
+def print_report(report: Report, form: str, fixed: Fixed | None = None) -> None:
+    """Shows a report, and what was mended before it."""
     if form == "json":
         from dslint.reports.json_report import json_report
 
-        print(json_report(report))
+        print(json_report(report, fixed))
+    elif form == "github":
+        from dslint.reports.github_report import github_report
+
+        print(github_report(report))
     else:
         from dslint.reports.style import style_for
         from dslint.reports.text_report import text_report
 
-        print(text_report(report, style_for(sys.stdout)))
+        print(text_report(report, style_for(sys.stdout), fixed))
     for trouble in report.troubles:
         print(f"dslint: {trouble.path}: {trouble.message}", file=sys.stderr)
 

@@ -13,7 +13,7 @@ from dslint.linked import is_surely_a_config, runs_in
 from dslint.memory import FEWEST_FILES, Memory
 from dslint.rulebook.cache import rules_fingerprint, shipped_rules
 from dslint.rulebook.finding import Finding, Judgement, Undecided
-from dslint.rulebook.judge import judge
+from dslint.rulebook.judge import WorkOut, judge
 from dslint.rulebook.rule import Rule
 from dslint.runs.fact_table import FACTS
 from dslint.runs.facts import Facts
@@ -62,12 +62,31 @@ def check(
         rules: the rules that are wanted, those about dslint's own comments among them.
         settings: the project's settings, where it has any.
     """
+    return check_reading(read(paths, settings.excludes if settings else None), options, rules, settings)
+
+
+def check_reading(
+    reading: Reading,
+    options: Options,
+    rules: Iterable[Rule | RuleText],
+    settings: Settings | None = None,
+    work_out: WorkOut | None = None,
+) -> Report:
+    """Checks files that were read.
+
+    Args:
+        reading: the files.
+        options: what the command line says; it wins over the settings.
+        rules: the rules that are wanted, those about dslint's own comments among them.
+        settings: the project's settings, where it has any.
+        work_out: works out what fixes change, where somebody wants to apply them.
+    """
     rules = list(rules)
-    reading = read(paths, settings.excludes if settings else None)
     bench = _Bench(
         settings.options(options) if settings else options,
         [rule for rule in rules if isinstance(rule, Rule)],
         reading,
+        work_out,
     )
     runs = runs_in(reading, settings, options)
     judgements = [bench.judgement(pairing) for pairing in runs]
@@ -114,12 +133,13 @@ def _not_silenced(
 class _Bench:
     """Judges run after run, and remembers those of a large repository."""
 
-    def __init__(self, options: Options, rules: list[Rule], reading: Reading) -> None:
+    def __init__(self, options: Options, rules: list[Rule], reading: Reading, work_out: WorkOut | None) -> None:
         self.options = options
         self.rules = rules
         self.reading = reading
+        self.work_out = work_out
         self.assumptions: dict[str, None] = {}
-        is_large = len(reading.configs) >= FEWEST_FILES
+        is_large = len(reading.configs) >= FEWEST_FILES and work_out is None
         self.memory = Memory(_context(options, rules)) if is_large else None
 
     def judgement(self, pairing: Pairing) -> Judgement:
@@ -147,7 +167,7 @@ class _Bench:
         run = run_of(pairing, self.options)
         if self.may_be_foreign(pairing) and not is_surely_a_config(run.config):
             return Judgement((), (), is_foreign=True)
-        return judge(facts_of(run), self.rules)
+        return judge(facts_of(run), self.rules, self.work_out)
 
     def may_be_foreign(self, pairing: Pairing) -> bool:
         """Whether a file was only found in a folder, so that it may be another tool's."""

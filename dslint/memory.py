@@ -61,7 +61,7 @@ def _entry(judgement: Judgement) -> dict[str, Any]:
             {
                 "rule": [finding.code, finding.name, finding.severity, finding.message],
                 "places": [[place.span.start, place.span.end, place.message] for place in _places(finding)],
-                "fix": None if finding.fix is None else [finding.fix.tier, finding.fix.title],
+                "fixes": [[fix.tier, fix.title, fix.number, fix.is_applicable] for fix in finding.fixes],
             }
             for finding in judgement.findings
         ],
@@ -83,5 +83,5 @@ def _judgement(entry: dict[str, Any], source: Source) -> Judgement | None:
 def _finding(data: dict[str, Any], source: Source) -> Finding:
     code, name, severity, message = data["rule"]
     place, *related = [Location(source, Span(start, end), text) for start, end, text in data["places"]]
-    fix = FindingFix(*data["fix"]) if data["fix"] else None
-    return Finding(code, name, severity, message, place, tuple(related), fix)
+    fixes = tuple(FindingFix(*fix) for fix in data["fixes"])
+    return Finding(code, name, severity, message, place, tuple(related), fixes)

@@ -122,7 +122,7 @@ def rules_page(rules: Sequence[RuleText]) -> str:
 
 def row(rule: RuleText) -> str:
     """The line of one rule."""
-    fix = rule.data["fix"]["tier"] if "fix" in rule.data else ""
+    fix = rule.fixable or ""
     link = rule.code if rule in OWN_RULES else f"[{rule.code}]({rule.file})"  # these have no file
     summary = rule.summary.replace("|", "\\|")
     return f"| {link} | {rule.name} | {rule.severity} | {summary} | {rule.data.get('deepspeed', '')} | {fix} |"

@@ -29,10 +29,18 @@ def _lines(rule: RuleText, style: Style) -> Iterator[str]:
     example = rule.data["examples"][0]
     yield from _example("Example", example["bad"], style)
     yield from _example("Use instead", example["good"], style)
-    if "fix" in rule.data:
-        yield ""
-        yield style.bold("Fix")
-        yield f"  {rule.data['fix']['title']} ({rule.data['fix']['tier']})"
+    yield from _fixes(rule, style)
+
+
+def _fixes(rule: RuleText, style: Style) -> Iterator[str]:
+    ways = rule.ways_to_fix
+    if not ways:
+        return
+    yield ""
+    yield style.bold("Fix" if len(ways) == 1 else f"Fixes (choose one: --choose {rule.code}=N)")
+    for number, way in enumerate(ways, 1):
+        which = f"{number}. " if len(ways) > 1 else ""
+        yield f"  {which}{' '.join(way['title'].split())} ({way['tier']})"
 
 
 def _claim(rule: RuleText, style: Style) -> Iterator[str]:

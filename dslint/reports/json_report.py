@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dslint import __version__
 from dslint.documents.source import Place
 from dslint.lint import Report
 from dslint.rulebook.finding import Finding, Location
 
+if TYPE_CHECKING:
+    from dslint.fixing import Fixed
 
-def json_report(report: Report) -> str:
-    """The report as one JSON object."""
+
+def json_report(report: Report, fixed: Fixed | None = None) -> str:
+    """The report as one JSON object, with what was mended before it."""
     content = {
         "version": __version__,
         "findings": [_finding(finding) for finding in report.findings],
@@ -23,13 +26,16 @@ def json_report(report: Report) -> str:
         "files": report.files,
         "suppressed": report.suppressed,
     }
+    if fixed is not None:
+        from dslint.reports.fix_report import fixes_as_data
+
+        content["fixes"] = fixes_as_data(fixed)
     return json.dumps(content, indent=2, ensure_ascii=False)
 
 
 def _finding(finding: Finding) -> dict[str, Any]:
     source, span = finding.location.source, finding.location.span
     start, end = source.place(span.start), source.place(span.end)
-    fix = finding.fix
     return {
         "code": finding.code,
         "name": finding.name,
@@ -42,7 +48,10 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "end_column": end.column,
         **_cell(start),
         "related": [_related(location) for location in finding.related],
-        "fix": None if fix is None else {"tier": fix.tier, "title": fix.title},
+        "fixes": [
+            {"number": fix.number, "tier": fix.tier, "title": fix.title, "applicable": fix.is_applicable}
+            for fix in finding.fixes
+        ],
     }
 
 

@@ -10,11 +10,11 @@ from dslint.rulebook.rule_text import RuleText
 
 
 def rule_list_as_text(rules: Sequence[RuleText], style: Style) -> str:
-    """One line a rule: code, severity, name, summary."""
+    """One line a rule: code, severity, what a fix needs (see `dslint explain`), name, summary."""
     name_width = max((len(one.name) for one in rules), default=0)
     lines = [
         f"{style.bold(one.code)}  {style.severity(one.severity, f'{one.severity:<7}')}  "
-        f"{one.name:<{name_width}}  {one.summary}"
+        f"{one.fixable or '-':<6}  {one.name:<{name_width}}  {one.summary}"
         for one in rules
     ]
     return "\n".join([*lines, "", f"{len(rules)} rules; `dslint explain CODE` tells more about one."])
@@ -31,7 +31,7 @@ def rule_list_as_json(rules: Sequence[RuleText]) -> str:
             "summary": one.summary,
             "why": one.why,
             "deepspeed": one.data.get("deepspeed"),
-            "fix": one.data["fix"]["tier"] if "fix" in one.data else None,
+            "fix": one.fixable,
             "source": one.data.get("source"),
         }
         for one in rules

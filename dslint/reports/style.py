@@ -35,6 +35,10 @@ class Style:
         """Good news."""
         return self._dress("32", text)
 
+    def red(self, text: str) -> str:
+        """What goes away."""
+        return self._dress("31", text)
+
     def _dress(self, code: str, text: str) -> str:
         return f"\033[{code}m{text}\033[0m" if self.colour else text
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from dslint.documents.source import Place
 from dslint.lint import Report
@@ -11,14 +12,22 @@ from dslint.reports.style import Style
 from dslint.rulebook.finding import Finding, Location
 from dslint.rulebook.rule import SEVERITIES
 
+if TYPE_CHECKING:
+    from dslint.fixing import Fixed
+
 WIDEST_FRAME = 120  # characters; longer lines are cut around the place
 
 
-def text_report(report: Report, style: Style) -> str:
-    """The findings with frames, what stayed undecided, and one closing line."""
+def text_report(report: Report, style: Style, fixed: Fixed | None = None) -> str:
+    """The findings with frames, what was mended before, what stayed undecided, and one closing line."""
     blocks = ["\n".join(_finding(finding, style)) for finding in report.findings]
-    closing = "\n".join([*_undecided(report, style), *_assumption(report, style), _summary(report, style)])
-    return "\n\n".join([*blocks, closing])
+    closing = [*_undecided(report, style), *_assumption(report, style)]
+    if fixed is not None:
+        from dslint.reports.fix_report import fix_lines
+
+        closing = [*fix_lines(fixed, style), *closing]
+    closing += [summary(report, style, fixed), *_fixable(report)]
+    return "\n\n".join([*blocks, "\n".join(closing)])
 
 
 def _finding(finding: Finding, style: Style) -> Iterator[str]:
@@ -35,8 +44,9 @@ def _finding(finding: Finding, style: Style) -> Iterator[str]:
         if location not in related:
             there = location.source.place(location.span.start)
             yield f"  = {location.source.path}:{there}: {location.message}"
-    if finding.fix is not None:
-        yield f"  = {style.green('fix')} ({finding.fix.tier}): {finding.fix.title}"
+    for fix in finding.fixes:
+        which = f" {fix.number}" if len(finding.fixes) > 1 else ""
+        yield f"  = {style.green('fix')}{which} ({fix.tier}): {fix.title}"
 
 
 def _frame(finding: Finding, related: list[Location], style: Style) -> Iterator[str]:
@@ -97,7 +107,28 @@ def _assumption(report: Report, style: Style) -> Iterator[str]:
         yield style.dim(f"{report.assumption} (name yours with --deepspeed)")
 
 
-def _summary(report: Report, style: Style) -> str:
+def _fixable(report: Report) -> Iterator[str]:
+    """How many of the findings dslint can mend, and how to ask for it."""
+    kinds = Counter(filter(None, map(_way_to_fix, report.findings)))
+    if kinds:
+        ways = [f"{kinds[option]} with {option}" for option in WAYS_TO_FIX if kinds.get(option)]
+        yield f"Fixable: {', '.join(ways)}."
+
+
+WAYS_TO_FIX = ("--fix", "--fix --unsafe-fixes", "--fix --choose CODE=N")
+
+
+def _way_to_fix(finding: Finding) -> str | None:
+    applicable = [fix for fix in finding.fixes if fix.is_applicable]
+    if not applicable:
+        return None
+    if len(finding.fixes) > 1:
+        return WAYS_TO_FIX[2]
+    return WAYS_TO_FIX[0] if applicable[0].tier == "safe" else WAYS_TO_FIX[1]
+
+
+def summary(report: Report, style: Style, fixed: Fixed | None = None) -> str:
+    """The closing line: what was found in how many files, and what stayed open."""
     counts: Mapping[str, int] = Counter(finding.severity for finding in report.findings)
     found = ", ".join(
         style.severity(kind, _number(counts[kind], kind)) for kind in reversed(SEVERITIES) if counts.get(kind)
@@ -110,7 +141,9 @@ def _summary(report: Report, style: Style) -> str:
         tail += f"; {_number(len(report.troubles), 'file')} not checked"
     if report.suppressed:
         tail += f"; {report.suppressed} suppressed"
-    return (f"Found {found}" if found else style.green("No findings")) + tail + "."
+    mended = f"Fixed {_number(len(fixed.applied), 'finding')}. " if fixed is not None else ""
+    left = " left" if mended else ""
+    return mended + (f"Found {found}" if found else style.green(f"No findings{left}")) + tail + "."
 
 
 def _number(count: int, noun: str) -> str:

@@ -20,6 +20,12 @@ from dslint.runs.versions import KnownVersion
 
 Case = Mapping[str, Any]
 
+Fixed = str | Mapping[str, Any] | None
+GOOD, WORDS = "good", "words"
+"""What a fix makes of a bad example: the good one; nothing, since it is in words only there."""
+
+CONFIG_PARTS = frozenset(["config", "text"])
+
 
 @dataclass(frozen=True)
 class Example:
@@ -31,6 +37,8 @@ class Example:
         good: the case in which it is silent.
         marks: the text under the finding's span in `bad`, where the rule says it.
         says: a piece of the finding's message in `bad`, where the rule says it.
+        fixed: what each of the rule's ways to mend it makes of `bad`: GOOD, WORDS, the parts of the case that
+            change, or None where the way isn't open.
     """
 
     name: str
@@ -38,12 +46,37 @@ class Example:
     good: Case
     marks: str | None
     says: str | None
+    fixed: tuple[Fixed, ...] = ()
 
 
 def examples(rule: RuleText) -> Iterator[Example]:
     """The examples in a rule's file."""
     for data in rule.data["examples"]:
-        yield Example(data["name"], data["bad"], data["good"], data.get("marks"), data.get("says"))
+        fixed = data.get("fixed", [])
+        yield Example(
+            data["name"],
+            data["bad"],
+            data["good"],
+            data.get("marks"),
+            data.get("says"),
+            tuple(fixed if isinstance(fixed, list) else [fixed]),
+        )
+
+
+def with_changes(case: Case, parts: Mapping[str, Any]) -> Case:
+    """A case with other contents for some of its files; a config as data gives way to one as text and back."""
+    kept = {
+        name: value for name, value in case.items() if not (name in CONFIG_PARTS and CONFIG_PARTS & set(parts))
+    }
+    return {**kept, **parts}
+
+
+def with_files(case: Case, texts: Mapping[str, str]) -> Case:
+    """A case in which some files have other texts, by the files' names."""
+    parts = {PARTS[name]: text for name, text in texts.items() if name in PARTS}
+    others = {name: text for name, text in texts.items() if name not in PARTS}
+    files = {"files": {**case.get("files", {}), **others}} if others else {}
+    return with_changes(case, {**parts, **files})
 
 
 def run_of(case: Case) -> Run:
@@ -91,6 +124,9 @@ def _whole_run(case: Case, options: Options) -> Run:
 
 CONFIG, SCRIPT, LAUNCH, ACCELERATE = "ds_config.json", "train.py", "run.sh", "accelerate.yaml"
 """The names of an example's files."""
+
+PARTS = {CONFIG: "text", SCRIPT: "script", LAUNCH: "launch", ACCELERATE: "accelerate"}
+"""By file, the part of a case that holds its text."""
 
 
 def _files(case: Case) -> dict[str, str]:

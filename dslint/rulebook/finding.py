@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from dslint.documents.source import Source, Span
+
+if TYPE_CHECKING:
+    from dslint.rulebook.change import Change
+
+
+class CannotChangeError(Exception):
+    """What a fix wants can't be done for this run; the message says why, as the end of a sentence."""
 
 
 @dataclass(frozen=True)
@@ -18,15 +26,38 @@ class Location:
 
 @dataclass(frozen=True)
 class FindingFix:
-    """How a finding can be mended, in words."""
+    """How a finding can be mended, or one of several ways.
+
+    Attributes:
+        tier: safe, unsafe or display.
+        title: what it does, in words.
+        number: which of the rule's ways it is, counted from 1.
+        is_applicable: whether dslint can do it.
+        changes: what to change; worked out only where fixes are applied.
+        obstacle: why it can't be done here after all, where that was found while working the changes out.
+    """
 
     tier: str
     title: str
+    number: int = 1
+    is_applicable: bool = False
+    changes: tuple[Change, ...] = ()
+    obstacle: str = ""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A rule that holds for a run."""
+    """A rule that holds for a run.
+
+    Attributes:
+        code: the rule's code.
+        name: its name.
+        severity: what happens: error, warning or hint.
+        message: the fact, the consequence, what to do.
+        location: the place that it is about.
+        related: further places.
+        fixes: the ways to mend it that the facts leave open.
+    """
 
     code: str
     name: str
@@ -34,7 +65,7 @@ class Finding:
     message: str
     location: Location
     related: tuple[Location, ...] = ()
-    fix: FindingFix | None = None
+    fixes: tuple[FindingFix, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -3,24 +3,37 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from dslint.documents.source import Source, Span
 from dslint.rulebook.expression import evaluate, truth
-from dslint.rulebook.finding import Finding, FindingFix, Judgement, Location, Undecided
-from dslint.rulebook.rule import Part, Rule
+from dslint.rulebook.finding import CannotChangeError, Finding, FindingFix, Judgement, Location, Undecided
+from dslint.rulebook.rule import Part, Rule, RuleFix
 from dslint.runs.facts import Facts
 from dslint.runs.item import Item
 from dslint.runs.releases import Release, matches, parse_release
 from dslint.runs.unknown import UNDECIDABLE, Unknown
 
+if TYPE_CHECKING:
+    from dslint.rulebook.change import Change
+
 OLDEST_IN_COMMON_USE = parse_release("0.10.0")
 """A rule that begins with this release or an older one holds for everybody (July 2023)."""
 
 
-def judge(facts: Facts, rules: Iterable[Rule]) -> Judgement:
-    """The findings of all rules for one run, in the order of their places, and what stayed undecided."""
+WorkOut = Callable[[RuleFix, Rule, Facts, "Item | None"], "tuple[Change, ...]"]
+"""Works out what a fix changes; raises CannotChangeError where it can't be done."""
+
+
+def judge(facts: Facts, rules: Iterable[Rule], work_out: WorkOut | None = None) -> Judgement:
+    """The findings of all rules for one run, in the order of their places, and what stayed undecided.
+
+    Args:
+        facts: the run's facts.
+        rules: the rules to hold against them.
+        work_out: works out the changes of each fix, where somebody wants to apply them.
+    """
     findings: list[Finding] = []
     undecided: list[Undecided] = []
     for rule in rules:
@@ -34,7 +47,7 @@ def judge(facts: Facts, rules: Iterable[Rule]) -> Judgement:
             if isinstance(verdict, Unknown):
                 needs |= verdict.needs
             elif verdict:
-                findings.append(_finding(rule, facts, item))
+                findings.append(_finding(rule, facts, item, work_out))
         if needs:
             undecided.append(Undecided(rule.code, facts.main_source.path, tuple(sorted(needs))))
     findings.sort(key=lambda finding: (finding.location.source.path, finding.location.span.start, finding.code))
@@ -57,13 +70,34 @@ def _verdict(rule: Rule, facts: Facts, item: Item | None) -> bool | Unknown:
     return truth(evaluate(rule.when, facts, item.fields if item else None))
 
 
-def _finding(rule: Rule, facts: Facts, item: Item | None) -> Finding:
+def _finding(rule: Rule, facts: Facts, item: Item | None, work_out: WorkOut | None) -> Finding:
     severity, since = _severity(rule, facts, item)
     message = fill(rule.message, facts, item)
-    fix = FindingFix(rule.fix.tier, fill(rule.fix.title, facts, item)) if rule.fix else None
+    fixes = tuple(_fixes(rule, facts, item, work_out)) if rule.fixes else ()
     source, span = _place(rule, facts, item)
     related = tuple(place for place in _related(rule, facts, item) if (place.source, place.span) != (source, span))
-    return Finding(rule.code, rule.name, severity, message + since, Location(source, span), related, fix)
+    return Finding(rule.code, rule.name, severity, message + since, Location(source, span), related, fixes)
+
+
+def _fixes(rule: Rule, facts: Facts, item: Item | None, work_out: WorkOut | None) -> Iterator[FindingFix]:
+    """The ways that the facts leave open; one that is left over of several is no choice any more, and safe."""
+    fields = item.fields if item else None
+    open_ways = [
+        (number, fix)
+        for number, fix in enumerate(rule.fixes, 1)
+        if fix.when is None or truth(evaluate(fix.when, facts, fields)) is not False
+    ]
+    is_decided = len(open_ways) == 1 < len(rule.fixes)
+    for number, fix in open_ways:
+        tier = "safe" if is_decided and fix.tier == "unsafe" else fix.tier
+        changes: tuple[Change, ...] = ()
+        obstacle = ""
+        if work_out is not None and fix.is_applicable:
+            try:
+                changes = work_out(fix, rule, facts, item)
+            except CannotChangeError as error:
+                obstacle = str(error)
+        yield FindingFix(tier, fill(fix.title, facts, item), number, fix.is_applicable, changes, obstacle)
 
 
 def _severity(rule: Rule, facts: Facts, item: Item | None) -> tuple[str, str]:

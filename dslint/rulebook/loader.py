@@ -129,7 +129,7 @@ class _Builder:
             at=self.place(data["at"], ("at",)),
             also={self.place(name, ("also", name)): text for name, text in data.get("also", {}).items()},
             message=self.message(data["message"], ("message",)),
-            fix=self.fix(),
+            fixes=tuple(self.fixes()),
             deepspeed=data.get("deepspeed", ""),
         )
 
@@ -180,22 +180,51 @@ class _Builder:
             else:
                 yield piece
 
-    def fix(self) -> RuleFix | None:
+    def fixes(self) -> Iterator[RuleFix]:
+        """The ways to mend it: one stands by itself, several in a list."""
         data = self.data.get("fix")
-        if data is None:
-            return None
+        if isinstance(data, list):
+            for number, one in enumerate(data):
+                yield self.fix(one, ("fix", number))
+        elif data is not None:
+            yield self.fix(data, ("fix",))
+
+    def fix(self, data: Mapping[str, Any], path: NodePath) -> RuleFix:
+        when = data.get("when")
         return RuleFix(
             tier=data["tier"],
-            title=self.message(data["title"], ("fix", "title")),
+            title=self.message(data["title"], (*path, "title")),
+            when=None if when is None else self.expression(str(when), (*path, "when")),
             set={
-                self.place(name, ("fix", "set", name)): self.expression(str(text), ("fix", "set", name))
+                self.target(name, (*path, "set", name)): self.expression(str(text), (*path, "set", name))
                 for name, text in data.get("set", {}).items()
             },
-            delete=tuple(self.place(name, ("fix", "delete")) for name in data.get("delete", ())),
-            rename={
-                self.place(name, ("fix", "rename", name)): text for name, text in data.get("rename", {}).items()
+            delete=tuple(self.target(name, (*path, "delete")) for name in data.get("delete", ())),
+            rename=self.texts_by_target(data, "rename", path),
+            move=self.texts_by_target(data, "move", path),
+            replace=self.texts_by_target(data, "replace", path),
+            keywords={
+                name: None if text is None else self.message(text, (*path, "keywords", name))
+                for name, text in data.get("keywords", {}).items()
             },
+            before=self.message(data["before"], (*path, "before")) if "before" in data else None,
+            after=self.message(data["after"], (*path, "after")) if "after" in data else None,
+            unguard=data.get("unguard", False),
         )
+
+    def texts_by_target(self, data: Mapping[str, Any], kind: str, path: NodePath) -> dict[str, tuple[Part, ...]]:
+        return {
+            self.target(name, (*path, kind, name)): self.message(text, (*path, kind, name))
+            for name, text in data.get(kind, {}).items()
+        }
+
+    def target(self, name: str, path: NodePath) -> str:
+        """What a fix changes: a config key, an argument, the item, or a place that the item knows."""
+        if self.item is not None:
+            variable, _, field = name.partition(".")
+            if variable == self.item[0] and (not field or field in self.item[1]):
+                return name
+        return self.place(name, path)
 
     def error(self, path: NodePath, message: str, further: int = 0) -> RuleError:
         span = self.document.values.get(path) or _nearest_span(self.document, path)

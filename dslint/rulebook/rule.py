@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from dslint.rulebook.expression import Tree
 
@@ -16,22 +16,46 @@ Part = str | Tree
 
 @dataclass(frozen=True)
 class RuleFix:
-    """How a finding can be mended.
+    """How a finding can be mended, or one of several ways.
+
+    A target is a config key (`config.bf16.enabled`), an argument of the Trainer (`arguments.bf16`), the name of
+    the loop's item (the key, the call or the word that the finding is about), or a field of the item that holds
+    a place (`call.receiver`).
 
     Attributes:
         tier: `safe` (the meaning stays), `unsafe` (what is trained changes, or a person must choose) or
             `display` (shown, never applied).
         title: what the fix does, in a few words.
-        set: expressions for new values, by config key.
-        delete: config keys, or the name of the loop's item.
-        rename: new names, by config key or the loop's item.
+        when: the condition under which this way is open; None for always.
+        set: expressions for new values, by target.
+        delete: targets to take out.
+        rename: new names, by target.
+        move: new dotted paths in the config, by target.
+        replace: code or a word that comes in place of a target.
+        keywords: new code for keyword arguments of the item, which is a call; None to take one out.
+        before: a statement to put before the item's.
+        after: a statement to put after the item's.
+        unguard: take the item's statement out of the `if` around it.
     """
 
     tier: str
     title: tuple[Part, ...]
-    set: Mapping[str, Tree]
-    delete: tuple[str, ...]
-    rename: Mapping[str, str]
+    when: Tree | None = None
+    set: Mapping[str, Tree] = field(default_factory=dict)
+    delete: tuple[str, ...] = ()
+    rename: Mapping[str, tuple[Part, ...]] = field(default_factory=dict)
+    move: Mapping[str, tuple[Part, ...]] = field(default_factory=dict)
+    replace: Mapping[str, tuple[Part, ...]] = field(default_factory=dict)
+    keywords: Mapping[str, tuple[Part, ...] | None] = field(default_factory=dict)
+    before: tuple[Part, ...] | None = None
+    after: tuple[Part, ...] | None = None
+    unguard: bool = False
+
+    @property
+    def is_applicable(self) -> bool:
+        """Whether it says what to change, and may be applied."""
+        changes = (self.set, self.delete, self.rename, self.move, self.replace, self.keywords)
+        return self.tier != "display" and any((*changes, self.before, self.after, self.unguard))
 
 
 @dataclass(frozen=True)
@@ -47,7 +71,7 @@ class Rule:
         at: the fact (or item) at which the finding stands.
         also: further places, by fact, with what to say there.
         message: the finding's text.
-        fix: how to mend it, if anyone can tell.
+        fixes: the ways to mend it; of several one is chosen.
         deepspeed: the releases it holds for, such as ">=0.19.7"; empty for all.
     """
 
@@ -59,5 +83,5 @@ class Rule:
     at: str
     also: Mapping[str, str]
     message: tuple[Part, ...]
-    fix: RuleFix | None
+    fixes: tuple[RuleFix, ...]
     deepspeed: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,3 +48,22 @@ class RuleText:
     def why(self) -> str:
         """What DeepSpeed does, in two or three sentences."""
         return " ".join(str(self.data["why"]).split())
+
+    @property
+    def ways_to_fix(self) -> Sequence[Mapping[str, Any]]:
+        """The ways to mend a finding, as the file has them; of several a person chooses one."""
+        fix = self.data.get("fix", [])
+        return fix if isinstance(fix, list) else [fix]
+
+    @property
+    def fixable(self) -> str | None:
+        """What `--fix` needs to mend it: "safe", "unsafe" or "choice"; None where no example shows it mended."""
+        shown = [one for example in self.data["examples"] for one in _each(example.get("fixed"))]
+        if all(one in (None, "words") for one in shown):
+            return None
+        ways = self.ways_to_fix
+        return "choice" if len(ways) > 1 else str(ways[0]["tier"])
+
+
+def _each(fixed: Any) -> Sequence[Any]:
+    return fixed if isinstance(fixed, list) else [fixed]

@@ -36,6 +36,11 @@ class EffectiveConfig:
         self._tree, self._written_at = with_new_names(document.value if is_config(document, keys) else None)
         self._placeholders = {placeholder.path for placeholder in document.placeholders}
 
+    @property
+    def written_names(self) -> Mapping[NamePath, NodePath]:
+        """Where keys stand in the file that it gives under an old name, by their new one."""
+        return self._written_at
+
     def value(self, path: NamePath) -> Any:
         """The effective value at a path: converted as DeepSpeed converts it, or its default."""
         if not isinstance(self._tree, dict):

@@ -173,6 +173,7 @@ def _wait(pids: Sequence[int], listener: Listener, wanted: Callable[[], bool], a
         if listener.out_of_time or listener.flooded:
             return False
         if activity is not None and activity.is_over(paused=any(one.building for one in listener.heard)):
+            listener.idle = True
             return False
         time.sleep(POLL)
 

@@ -43,6 +43,7 @@ class Heard:
         exit_code: the exit code, negative for a signal; None where nobody saw one.
         in_time: False if the rank had to be ended.
         flooded: whether it had to be ended since it printed too much.
+        idle: whether it had to be ended since nothing went on.
         disk_full: whether it failed while there was next to no room on its disk; then it may not even say so.
         output: the end of what it printed.
         stack: where it stood when it had to be ended.
@@ -58,6 +59,7 @@ class Heard:
     exit_code: int | None = None
     in_time: bool = True
     flooded: bool = False
+    idle: bool = False
     disk_full: bool = False
     output: str = ""
     stack: str = ""
@@ -98,10 +100,15 @@ class Listener:
 
     The clock stands still while an op of DeepSpeed is built: that can take minutes the first time, and is no fault
     of the config.
+
+    Attributes:
+        heard: what was heard so far, by rank.
+        idle: whether the ranks have to be ended since nothing goes on.
     """
 
     def __init__(self, folder: Path, ranks: int, timeout: float, progress: Progress | None = None) -> None:
         self.heard = [Heard() for _ in range(ranks)]
+        self.idle = False
         self._folder = folder
         self._read = [0] * ranks
         self._left = timeout
@@ -161,6 +168,7 @@ class Listener:
         for rank, one in enumerate(self.heard):
             one.disk_full = full and (not one.finished or "exception" in one.seen)
             one.in_time = in_time or one.finished
+            one.idle = self.idle and not one.in_time
             one.flooded = not one.in_time and _size(output_file(self._folder, rank)) > FLOOD
             one.exit_code = (exit_codes or {}).get(rank)
             one.output = _tail(output_file(self._folder, rank))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dslint.documents.discover import YAML_ENDINGS
 from dslint.documents.document import Document
@@ -23,6 +26,13 @@ from dslint.runs.unknown import Unknown
 from dslint.smoke.environment import SmokeError
 from dslint.smoke.trial import Trial
 
+if TYPE_CHECKING:
+    from dslint.runs.releases import Release
+
+
+class CannotPlanError(SmokeError):
+    """A run that can't be tried, whatever machine there is; the message says why."""
+
 
 @dataclass(frozen=True)
 class SmokeOptions:
@@ -38,6 +48,7 @@ class SmokeOptions:
         steps: optimizer steps before the save.
         timeout: seconds a trial may take, builds of ops left out.
         python: the interpreter that trains.
+        deepspeed: the release that the run is said to use, or None for what its files say.
     """
 
     gpus: int | None
@@ -49,6 +60,25 @@ class SmokeOptions:
     steps: int
     timeout: float
     python: str
+    deepspeed: Release | None = None
+
+    def of_run(self) -> Options:
+        """What they say about a run, for the facts of it."""
+        return Options(self.gpus, self.nodes, self.gpu, self.deepspeed, self.loader)
+
+    def for_pairing(self, pairing: Pairing) -> SmokeOptions:
+        """The options with what the settings state of this run, in which the command line's are contained."""
+        stated = pairing.stated
+        if stated is None:
+            return self
+        return dataclasses.replace(
+            self,
+            gpus=stated.gpus,
+            nodes=stated.nodes,
+            gpu=stated.gpu,
+            loader=stated.loader,
+            deepspeed=stated.deepspeed,
+        )
 
 
 @dataclass(frozen=True)
@@ -63,6 +93,9 @@ class Plan:
         gpus: ranks a node, where options or file tell.
         nodes: number of nodes.
         ranks_from: where the number of ranks comes from, in words; empty if neither options nor file tell.
+        arguments: TrainingArguments that the run's script gives, for the loader "hf".
+        launcher: who starts the ranks: "torchrun" or "deepspeed".
+        missing: packages that the options say are not installed.
     """
 
     path: str
@@ -72,6 +105,9 @@ class Plan:
     gpus: int | None
     nodes: int
     ranks_from: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    launcher: str = "torchrun"
+    missing: tuple[str, ...] = ()
 
     def trial(self, options: SmokeOptions, here: int, *, answers_like_a_gpu: bool) -> Trial:
         """The trial on a machine with `here` GPUs."""
@@ -86,6 +122,9 @@ class Plan:
             bf16=options.gpu.bf16 if options.gpu else simulated,
             steps=options.steps,
             timeout=options.timeout,
+            arguments=self.arguments,
+            launcher=self.launcher,
+            missing=self.missing,
         )
 
 
@@ -96,19 +135,43 @@ def plan(path: str, options: SmokeOptions) -> Plan:
         SmokeError: if the file can't be read or is no DeepSpeed config.
     """
     pairing = _pairing(path)
-    facts = facts_of(run_of(pairing, Options(options.gpus, options.nodes, options.gpu, None, options.loader)))
+    facts = facts_of(run_of(pairing, options.of_run()))
     if pairing.config is not None:
         _must_be_a_config(facts.document)
-    gpus, origin = _gpus(facts, options)
+    return dataclasses.replace(_plan(pairing, facts, options), path=path)
+
+
+def plan_of(pairing: Pairing, facts: Facts, options: SmokeOptions) -> Plan:
+    """How to try the config of a run, broken or not, with a tiny model.
+
+    Args:
+        pairing: the run's files.
+        facts: the run's facts.
+        options: the command line, for this pairing.
+
+    Raises:
+        CannotPlanError: if nobody can tell the config that the run takes.
+    """
+    if pairing.config is not None or pairing.accelerate is None:
+        _must_be_told(facts.document, pairing)
+    return _plan(pairing, facts, options)
+
+
+def _plan(pairing: Pairing, facts: Facts, options: SmokeOptions) -> Plan:
+    gpus, nodes, origin = ranks_of(facts, options)
     loader = facts.loader
+    packages = facts.run.options.packages or {}
     return Plan(
-        path=path,
-        config=_text(pairing.config) if isinstance(pairing.config, Source) else None,
+        path=pairing.path,
+        config=None if pairing.config is None else config_text(pairing.config),
         accelerate=None if pairing.accelerate is None else _text(pairing.accelerate.source),
         loader="deepspeed" if isinstance(loader, Unknown) else loader,
         gpus=gpus,
-        nodes=options.nodes or 1,
+        nodes=nodes,
         ranks_from=origin,
+        arguments=trainer_arguments(facts),
+        launcher="deepspeed" if pairing.launch and pairing.launch.launcher == "deepspeed" else "torchrun",
+        missing=tuple(name for name, state in packages.items() if state == "missing"),
     )
 
 
@@ -134,6 +197,11 @@ def _stdin() -> bytes:
     import sys
 
     return sys.stdin.buffer.read()
+
+
+def config_text(config: Source | Document) -> str:
+    """The text of a config; of one that a script writes as a dict, JSON that says the same."""
+    return _text(config) if isinstance(config, Source) else json.dumps(config.value)
 
 
 def _text(source: Source) -> str:
@@ -165,7 +233,42 @@ def _kind(value: Any) -> str:
     return "nothing" if value is None else f"a {type(value).__name__}"
 
 
-def _gpus(facts: Facts, options: SmokeOptions) -> tuple[int | None, str]:
+def _must_be_told(document: Document, pairing: Pairing) -> None:
+    """Refuse a config of which a part is only known when the script runs.
+
+    Raises:
+        CannotPlanError: saying what is unknown.
+    """
+    path = document.source.path
+    if document.language == "none":
+        wanted = pairing.missing
+        raise CannotPlanError(
+            f"{path}: the DeepSpeed config that it takes "
+            + (f"({wanted}) isn't there" if wanted else "can't be told from the files")
+        )
+    if document.language == "python" and (document.placeholders or document.open):
+        raise CannotPlanError(f"{path}: a part of the DeepSpeed config is known only when the script runs")
+    if document.placeholders:
+        raise CannotPlanError(f"{path}: a template with placeholders; fill it in before it can train")
+
+
+# --- what else the run tells ---
+
+
+def ranks_of(facts: Facts, options: SmokeOptions) -> tuple[int | None, int, str]:
+    """Ranks a node, where anything tells, the number of nodes, and where the ranks come from."""
+    nodes = options.nodes or 1
+    if facts.run.launch is not None:
+        started = facts.value("ranks")
+        several = facts.value("launch.nodes")
+        nodes = several if isinstance(several, int) and several > 0 else nodes
+        if isinstance(started, int) and started > 0 and started % nodes == 0:
+            return started // nodes, nodes, "the launch command"
+    gpus, origin = _gpus(facts, options, nodes)
+    return gpus, nodes, origin
+
+
+def _gpus(facts: Facts, options: SmokeOptions, nodes: int) -> tuple[int | None, str]:
     """Ranks a node, and where the number comes from."""
     if options.gpus is not None:
         return options.gpus, "--gpus"
@@ -176,10 +279,26 @@ def _gpus(facts: Facts, options: SmokeOptions) -> tuple[int | None, str]:
     if all(isinstance(size, int) and not isinstance(size, bool) and size > 0 for size in sizes):
         train, micro, accumulation = sizes
         ranks, rest = divmod(train, micro * accumulation)
-        gpus, uneven = divmod(ranks, options.nodes or 1)
+        gpus, uneven = divmod(ranks, nodes)
         if not rest and not uneven and gpus:
             return gpus, "the batch sizes"
     return None, ""
+
+
+FILLED_FROM = (
+    *("per_device_train_batch_size", "gradient_accumulation_steps", "max_grad_norm", "learning_rate"),
+    *("adam_beta1", "adam_beta2", "adam_epsilon", "weight_decay", "warmup_steps", "fp16", "bf16"),
+)
+"""TrainingArguments that Transformers holds against the config, or fills it from, beside the length."""
+
+
+def trainer_arguments(facts: Facts) -> dict[str, Any]:
+    """Those of FILLED_FROM that the run's script or command gives, as far as files tell their values."""
+    arguments = facts.arguments
+    if arguments is None or facts.loader != "hf":
+        return {}
+    given = {name: arguments.value(name) for name in FILLED_FROM if arguments.given(name) is True}
+    return {name: value for name, value in given.items() if isinstance(value, (bool, int, float))}
 
 
 def script_of(path: str) -> Path:

@@ -40,6 +40,8 @@ class Outcome:
         stacks: where each rank stood when it had to be ended.
         seconds: how long each phase took.
         peak_memory: the most bytes held on a GPU; None without one.
+        cut: whether it was ended after the trial's number of optimizer steps.
+        idle: whether it had to be ended since its ranks did nothing any more, and not for lack of time.
     """
 
     phase: str
@@ -60,6 +62,8 @@ class Outcome:
     stacks: tuple[str, ...]
     seconds: Mapping[str, float]
     peak_memory: int | None
+    cut: bool = False
+    idle: bool = False
 
     @property
     def ended(self) -> bool:
@@ -97,6 +101,8 @@ def outcome(ranks: Sequence[Heard]) -> Outcome:
         stacks=tuple(one.stack for one in ranks if one.stack),
         seconds=worst.seconds(),
         peak_memory=max(peaks, default=None),
+        cut=any(one.seen.get("cut") for one in ranks),
+        idle=any(one.idle for one in ranks),
     )
 
 

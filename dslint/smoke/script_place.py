@@ -6,6 +6,7 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
+from dslint.smoke.mirror import Mirror
 from dslint.smoke.rank.launching import PRELOADED
 from dslint.smoke.script_trial import ScriptTrial
 
@@ -25,18 +26,24 @@ class UnsafeNameError(ValueError):
 
 
 def write_files(trial: ScriptTrial, folder: Path) -> None:
-    """Write the trial's files, and `tiny.py` unless it has its own.
+    """Write the trial's files; beside them the user's own, or else `tiny.py` unless it has its own.
 
     Raises:
         UnsafeNameError: for a name that is no relative path within the folder.
     """
     folder.mkdir(exist_ok=True)
-    files = {"tiny.py": TINY.read_text("utf-8"), **trial.files}
-    for name, text in files.items():
+    for name in (*trial.files, trial.where):
         if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
             raise UnsafeNameError(name)
+    if trial.beside:
+        parents = {Path(name).parent for name in trial.files}
+        inner = {Path(trial.where), *([Path(trial.script).parent] if trial.script else [])}
+        Mirror(folder).fill(Path(trial.beside), inner, parents)
+    own = {} if trial.beside else {"tiny.py": TINY.read_text("utf-8")}
+    for name, text in {**own, **trial.files}.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)
         path.write_bytes(text.encode(errors="surrogateescape"))
 
 

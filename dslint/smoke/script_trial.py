@@ -35,6 +35,10 @@ class ScriptTrial:
         fp16: whether the device shall say that it knows float16; None for what it says by itself.
         bf16: the same for bfloat16.
         missing: packages that shall seem not to be installed.
+        beside: the folder of the user's that the trial's own mirrors (see mirror.py), with `files` in place of
+            its own files of these names; empty for a folder that holds nothing but `files`.
+        where: the folder in which the command runs, below the trial's.
+        steps: optimizer steps of an engine after which the script is ended; 0 to let it go on.
     """
 
     files: Mapping[str, str]
@@ -51,6 +55,9 @@ class ScriptTrial:
     fp16: bool | None = None
     bf16: bool | None = None
     missing: tuple[str, ...] = ()
+    beside: str = ""
+    where: str = "."
+    steps: int = 0
 
     @property
     def ranks(self) -> int:

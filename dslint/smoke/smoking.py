@@ -65,14 +65,24 @@ def _smoke_one(each: Plan, options: SmokeOptions, server: SmokeServer, here: int
     on_cpu = here == 0
     trial = each.trial(options, here, answers_like_a_gpu=on_cpu)
     simulated_gpu = options.gpu.name if options.gpu else "a GPU with fp16 and bf16" if on_cpu else ""
-    if _is_real(trial, options, here):
-        heard = run_real(trial, python=options.python, device=options.device, progress=progress)
-        verdict = judge(heard, mode="real", world=trial.ranks)
-    else:
-        verdict = judge([server.run(trial, progress)], mode="simulated", world=trial.ranks)
+    verdict = try_config(trial, options, server, here, progress)
     ranks_from = each.ranks_from or ("the default" if on_cpu else "the GPUs here")
     findings = () if verdict.passed else _errors(each, trial, options)
     return Smoked(each.path, verdict, ranks_from, simulated_gpu, findings)
+
+
+def try_config(
+    trial: Trial, options: SmokeOptions, server: SmokeServer, here: int, progress: Progress | None = None
+) -> Verdict:
+    """Train on real ranks where that is wanted or there are GPUs enough, else as one simulated rank.
+
+    Raises:
+        SmokeError: if real ranks are asked for and can't be had.
+    """
+    if is_real(trial, options, here):
+        heard = run_real(trial, python=options.python, device=options.device, progress=progress)
+        return judge(heard, mode="real", world=trial.ranks)
+    return judge([server.run(trial, progress)], mode="simulated", world=trial.ranks)
 
 
 def _errors(each: Plan, trial: Trial, options: SmokeOptions) -> tuple[Finding, ...]:
@@ -84,7 +94,7 @@ def _errors(each: Plan, trial: Trial, options: SmokeOptions) -> tuple[Finding, .
     return tuple(finding for finding in report.findings if finding.severity == "error")
 
 
-def _is_real(trial: Trial, options: SmokeOptions, here: int) -> bool:
+def is_real(trial: Trial, options: SmokeOptions, here: int) -> bool:
     """Whether to train with one process a rank.
 
     Raises:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
@@ -15,10 +14,9 @@ from dslint.rulebook.cases import Case, Example, run_of
 from dslint.rulebook.judge import judge as judge_run
 from dslint.rulebook.loader import RuleFile
 from dslint.runs.gpus import find_gpu
-from dslint.runs.old_names import with_new_names
 from dslint.runs.unknown import Unknown
 from dslint.smoke.client import SmokeServer
-from dslint.smoke.proofs import script_evidence
+from dslint.smoke.proofs import entries, script_evidence
 from dslint.smoke.proofs.config_evidence import Effect, Tried, complaints, shown
 from dslint.smoke.proofs.planning import NoLaunchError
 from dslint.smoke.proofs.script_cases import has_script, mode_of, script_trial_of
@@ -80,7 +78,7 @@ class Prover:
         tried = Tried(
             bad=self.verdict(self._trial(file, example.bad)),
             good=self.verdict(self._trial(file, example.good)),
-            entries=tuple(parsed_names(file, example.bad)),
+            entries=tuple(entries.parsed_names(*_idle(file, example.bad))),
             without=lambda: self._without_the_entries(file, example),
         )
         peaks = [*tried.bad.peak_memory, *tried.good.peak_memory]
@@ -196,47 +194,10 @@ def trial_of(case: Case, *, has_gpu: bool) -> Trial:
 def without_entries(trial: Trial, file: RuleFile, case: Case) -> Trial | None:
     """The trial of a case without the entries that are said to have no effect; None if there are none."""
     document, paths = _idle(file, case)
-    if not paths:
-        return None
-    pruned = json.dumps(_pruned(document, paths))  # which is YAML too
-    if document.source.path.endswith(".yaml"):
-        return dataclasses.replace(trial, accelerate=pruned)
-    return dataclasses.replace(trial, config=pruned)
-
-
-def idle_entries(file: RuleFile, case: Case) -> list[NodePath]:
-    """The entries of a case that are said to have no effect: the effect's own, or where the findings stand."""
-    return _idle(file, case)[1]
-
-
-def parsed_names(file: RuleFile, case: Case) -> Iterator[str]:
-    """What DeepSpeed calls these entries once they are parsed: by their new names, without `stage3_`."""
-    document, paths = _idle(file, case)
-    _, written_at = with_new_names(document.value)
-    for path in paths:
-        for name in (path[-1], *(new[-1] for new, old in written_at.items() if old == path)):
-            yield str(name).removeprefix("stage3_")
+    return entries.without(trial, document, paths) if paths else None
 
 
 def _idle(file: RuleFile, case: Case) -> tuple[Document, list[NodePath]]:
     run = run_of(case)
     named = file.text.data["effect"].get("ignored")
-    if not isinstance(named, bool | None):
-        paths: list[NodePath] = [tuple(key.split(".")) for key in ([named] if isinstance(named, str) else named)]
-        return run.config, [path for path in paths if path in run.config.keys]
-    findings = judge_run(facts_of(run), [file.rule]).findings
-    document = run.config
-    if run.accelerate is not None and any(one.location.source is run.accelerate.source for one in findings):
-        document = run.accelerate
-    starts = {one.location.span.start for one in findings if one.location.source is document.source}
-    return document, [path for path, span in document.keys.items() if span.start in starts]
-
-
-def _pruned(document: Document, paths: Iterable[NodePath]) -> Any:
-    value = json.loads(json.dumps(document.value))
-    for *above, last in paths:
-        section = value
-        for step in above:
-            section = section[step]
-        section.pop(last, None)
-    return value
+    return entries.idle_entries(run, named, judge_run(facts_of(run), [file.rule]).findings)

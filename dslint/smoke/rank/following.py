@@ -12,6 +12,7 @@ import torch
 
 from dslint.smoke.rank import inspection
 from dslint.smoke.rank.simulation import skip_check_of_peers
+from dslint.smoke.rank.step_limit import StepLimit
 
 LOSSES_KEPT = 50
 """Losses of an engine that are told."""
@@ -22,8 +23,9 @@ Tensors = list[torch.Tensor] | None
 class Follower:
     """All engines of one script."""
 
-    def __init__(self, *, simulated: bool) -> None:
+    def __init__(self, *, simulated: bool, limit: StepLimit | None = None) -> None:
         self._simulated = simulated
+        self._limit = limit
         self._engines: list[_Followed] = []
 
     def begin(self) -> None:
@@ -37,7 +39,7 @@ class Follower:
             made = initialize(*args, **kwargs)
             if self._simulated:
                 skip_check_of_peers(made[0])
-            self._engines.append(_Followed(made[0]))
+            self._engines.append(_Followed(made[0], self._limit))
             return made
 
         deepspeed.initialize = followed
@@ -56,8 +58,9 @@ class Follower:
 class _Followed:
     """One engine, which is kept alive; only this rank's part of what it trains is looked at."""
 
-    def __init__(self, engine: Any) -> None:
+    def __init__(self, engine: Any, limit: StepLimit | None) -> None:
         self.engine = engine
+        self._limit = limit
         self._losses: list[Any] = []
         self._before = _state(engine)
         self._at_destruction: tuple[Tensors, Tensors] | None = None
@@ -94,6 +97,8 @@ class _Followed:
         before = int(self.engine.global_steps)
         result = call()
         self._steps += int(self.engine.global_steps) - before
+        if self._limit is not None:
+            self._limit.hear(self._steps, int(getattr(self.engine, "skipped_steps", 0)))
         return result
 
     def _begin_anew(self, _args: tuple[Any, ...], call: Callable[[], Any]) -> Any:

@@ -1,0 +1,79 @@
+"""What the commands do that change files."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+
+from dslint.commands import FAILED, FINE, FOUND, Job, UsageError, exit_code, print_report
+from dslint.documents.source import Source
+from dslint.fixes.policy import Policy
+from dslint.fixes.writing import CannotWriteError, write
+from dslint.fixing import Fixed, fix
+from dslint.rulebook.rule import Rule
+
+
+def fix_files(options: argparse.Namespace, job: Job) -> int:
+    """`dslint check --fix`, and with --diff what it would do."""
+    if "-" in options.paths and not options.diff:
+        raise UsageError("--fix can't write to standard input; --diff shows what it would change")
+    policy = Policy(options.unsafe_fixes, _choices(options.choose, job))
+    fixed = fix(options.paths, job.options, job.rules, job.settings, policy)
+    if options.diff:
+        return _show_diff(fixed)
+    is_written = _write(fixed.files)
+    print_report(fixed.report, options.format, fixed)
+    return exit_code(fixed.report, options, job.settings) if is_written else FAILED
+
+
+def _show_diff(fixed: Fixed) -> int:
+    """The diff to standard output, everything else to standard error."""
+    from dslint.reports.diff import unified_diff
+    from dslint.reports.fix_report import not_applied_lines, would_fix
+    from dslint.reports.style import style_for
+
+    sys.stdout.write(unified_diff(fixed.files, style_for(sys.stdout)))
+    sys.stdout.flush()
+    for line in (*not_applied_lines(fixed, style_for(sys.stderr)), would_fix(fixed)):
+        print(line, file=sys.stderr)
+    for trouble in fixed.report.troubles:
+        print(f"dslint: {trouble.path}: {trouble.message}", file=sys.stderr)
+    if fixed.report.troubles:
+        return FAILED
+    return FOUND if fixed.files else FINE
+
+
+def _write(files: Iterable[tuple[Source, Source]]) -> bool:
+    """Whether every changed file could be written."""
+    is_written = True
+    for before, after in files:
+        try:
+            write(before, after)
+        except CannotWriteError as error:
+            print(f"dslint: {before.path}: {error}", file=sys.stderr)
+            is_written = False
+    return is_written
+
+
+def _choices(texts: Sequence[str], job: Job) -> Mapping[str, int]:
+    """Which of several ways to take, by code.
+
+    Raises:
+        UsageError: a choice that can't be made.
+    """
+    rules = [rule for rule in job.rules if isinstance(rule, Rule)]
+    parts = [part.strip() for text in texts for part in text.split(",") if part.strip()]
+    return dict(_choice(part, rules) for part in parts)
+
+
+def _choice(text: str, rules: Sequence[Rule]) -> tuple[str, int]:
+    label, _, number = (part.strip() for part in text.partition("="))
+    rule = next((rule for rule in rules if label.upper() == rule.code or label == rule.name), None)
+    if rule is None:
+        raise UsageError(f"--choose {text}: there is no rule '{label}' among those that are selected")
+    ways = [str(count) for count, fix in enumerate(rule.fixes, 1) if fix.is_applicable]
+    if number not in ways:
+        offer = f"its ways are {', '.join(ways)}" if ways else "it has no fix that can be applied"
+        raise UsageError(f"--choose {text}: write {rule.code}=N; {offer} (dslint explain {rule.code})")
+    return rule.code, int(number)

@@ -1,0 +1,261 @@
+"""Applies fixes one by one, and keeps those that help.
+
+After each fix the files are read and judged anew by all rules: a fix that leaves its finding, brings a new error
+or breaks the text is taken back. Nothing is written here; the files exist in memory only.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from dslint.documents.source import Source
+from dslint.fixes.edit import CannotEditError
+from dslint.fixes.edits import changed_files
+from dslint.fixes.policy import Policy
+from dslint.inputs import Reading
+from dslint.rulebook.finding import Finding, FindingFix
+
+MOST_FIXES = 200
+"""Fixes that are tried on files that belong together; more only come up where fixes call for one another."""
+
+Findings = Sequence[Finding]
+Judge = Callable[[Reading], Findings]
+"""Gives the findings of all rules, with what their fixes change."""
+
+
+@dataclass(frozen=True)
+class Applied:
+    """A fix that was made and kept.
+
+    Attributes:
+        finding: what it mends, in the file as it was just before.
+        fix: the fix.
+        files: the files that it changed, as they were just before and just after.
+    """
+
+    finding: Finding
+    fix: FindingFix
+    files: tuple[tuple[Source, Source], ...]
+
+
+@dataclass(frozen=True)
+class NotApplied:
+    """A fix that was wanted and not made, or taken back, and why."""
+
+    finding: Finding
+    fix: FindingFix
+    reason: str
+
+
+@dataclass(frozen=True)
+class Mended:
+    """What came of mending.
+
+    Attributes:
+        reading: the files as they are now.
+        applied: the fixes that were kept, in their order.
+        not_applied: the fixes that were not, with reasons.
+    """
+
+    reading: Reading
+    applied: tuple[Applied, ...]
+    not_applied: tuple[NotApplied, ...]
+
+
+def mend(
+    reading: Reading, judge: Judge, policy: Policy, is_wanted: Callable[[Finding], bool] = lambda _: True
+) -> Mended:
+    """Applies the fixes that a policy allows to files that belong together.
+
+    Args:
+        reading: the files.
+        judge: gives the findings of all rules for files, with what their fixes change.
+        policy: which fixes are allowed.
+        is_wanted: whether a finding shall be mended at all.
+    """
+    bench = _Bench(judge, reading)
+    while (candidate := bench.next_candidate(policy, is_wanted)) is not None:
+        bench.attempt(*candidate)
+    return Mended(bench.reading, tuple(bench.applied), tuple(bench.not_applied))
+
+
+@dataclass
+class _Bench:
+    """The files in work, and what was done to them."""
+
+    judge: Judge
+    reading: Reading
+    findings: Findings = ()
+    applied: list[Applied] = field(default_factory=list)
+    not_applied: list[NotApplied] = field(default_factory=list)
+    tried: set[tuple[str, str, str, int]] = field(default_factory=set)
+    seen: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.findings = self.judge(self.reading)
+        self.seen.add(_content(self.reading))
+
+    def next_candidate(
+        self, policy: Policy, is_wanted: Callable[[Finding], bool]
+    ) -> tuple[Finding, FindingFix] | None:
+        """The next finding with a fix that was not tried on it; safe ones first, the worst first."""
+        if len(self.applied) + len(self.not_applied) >= MOST_FIXES:
+            return None
+        candidates = [
+            (finding, fix)
+            for finding in self.findings
+            if is_wanted(finding)
+            and (fix := policy.pick(finding)) is not None
+            and _identity(finding, fix) not in self.tried
+        ]
+        return min(candidates, key=lambda pair: _urgency(*pair), default=None)
+
+    def attempt(self, finding: Finding, fix: FindingFix) -> None:
+        """Makes a fix; takes it back where it doesn't help."""
+        self.tried.add(_identity(finding, fix))
+        try:
+            files = self.changed(fix)
+        except CannotEditError as error:
+            self.not_applied.append(NotApplied(finding, fix, str(error)))
+            return
+        reading = with_files(self.reading, [after for _, after in files])
+        findings = self.judge(reading)
+        harm = next(self.harms(finding, files, reading, findings), None)
+        if harm is not None:
+            self.not_applied.append(NotApplied(finding, fix, f"it was taken back, since {harm}"))
+            return
+        self.reading, self.findings = reading, findings
+        self.seen.add(_content(reading))
+        self.applied.append(Applied(finding, fix, files))
+
+    def changed(self, fix: FindingFix) -> tuple[tuple[Source, Source], ...]:
+        """The files that a fix touches, before and after.
+
+        Raises:
+            CannotEditError: if it can't be made.
+        """
+        if fix.obstacle:
+            raise CannotEditError(fix.obstacle)
+        files = tuple(changed_files(fix.changes))
+        known = {os.path.realpath(source.path): source for source in sources_of(self.reading)}
+        for before, _ in files:
+            at_hand = known.get(os.path.realpath(before.path))
+            if at_hand is None or before.path == "<stdin>":
+                raise CannotEditError(f"it changes {before.path}, which is not among the files to check")
+            if at_hand.data != before.data:
+                raise CannotEditError(f"it is about a piece of {before.path} that is no file of its own")
+        return files
+
+    def harms(
+        self,
+        finding: Finding,
+        files: Sequence[tuple[Source, Source]],
+        reading: Reading,
+        findings: Findings,
+    ) -> Iterator[str]:
+        """Why a fix should not be kept."""
+        if all(before.data == after.data for before, after in files):
+            yield "it changes nothing"
+        if len(sources_of(reading)) < len(sources_of(self.reading)):
+            yield "the file could not be read any more"
+        if _content(reading) in self.seen:
+            yield "it brings back what another fix changed"
+        key = _kind(finding)
+        was, now = Counter(map(_kind, self.findings)), Counter(map(_kind, findings))
+        if now[key] >= was[key]:
+            yield "the finding stays"
+        old_errors, errors = _errors(self.findings), _errors(findings)
+        for code, path in errors - old_errors:
+            message = next(one.message for one in findings if _kind(one) == (code, path))
+            yield f"it brings {code} in {path}: {message}"
+
+
+def _identity(finding: Finding, fix: FindingFix) -> tuple[str, str, str, int]:
+    return finding.code, finding.location.source.path, f"{finding.message}\0{fix.title}", fix.number
+
+
+def _urgency(finding: Finding, fix: FindingFix) -> tuple[bool, bool, str, int]:
+    place = finding.location
+    return fix.tier != "safe", finding.severity != "error", place.source.path, place.span.start
+
+
+def _kind(finding: Finding) -> tuple[str, str]:
+    return finding.code, finding.location.source.path
+
+
+def _errors(findings: Findings) -> Counter[tuple[str, str]]:
+    return Counter(_kind(finding) for finding in findings if finding.severity == "error")
+
+
+def _content(reading: Reading) -> int:
+    return hash(tuple((source.path, source.data) for source in sources_of(reading)))
+
+
+def sources_of(reading: Reading) -> list[Source]:
+    """All files of a reading."""
+    in_yaml = [document.source for document in reading.accelerate]
+    return [*reading.configs, *in_yaml, *reading.scripts, *reading.shells]
+
+
+def with_files(reading: Reading, changed: Sequence[Source]) -> Reading:
+    """The reading with other contents for some files; one that can't be read any more drops out."""
+    new = {os.path.realpath(source.path): source for source in changed}
+
+    def now(source: Source) -> Source:
+        return new.get(os.path.realpath(source.path), source)
+
+    return replace(
+        reading,
+        configs=tuple(map(now, reading.configs)),
+        accelerate=tuple(_accelerate_now(reading, new)),
+        scripts=tuple(map(now, reading.scripts)),
+        shells=tuple(map(now, reading.shells)),
+    )
+
+
+def _accelerate_now(reading: Reading, new: dict[str, Source]):  # type: ignore[no-untyped-def]
+    from dslint.documents.yaml_reader import read_yaml
+    from dslint.runs.accelerate import is_accelerate
+
+    for document in reading.accelerate:
+        source = new.get(os.path.realpath(document.source.path))
+        again = document if source is None else read_yaml(source)
+        if again.problem is None and is_accelerate(again):
+            yield again
+
+
+def together(reading: Reading, runs: Sequence[Sequence[Source]]) -> list[tuple[str, ...]]:
+    """The real paths of files that belong together since runs share them; each path in one group only."""
+    group_of: dict[str, set[str]] = {}
+    for sources in runs:
+        paths = {os.path.realpath(source.path) for source in sources}
+        merged = set().union(paths, *(group_of[path] for path in paths if path in group_of))
+        for path in merged:
+            group_of[path] = merged
+    at_hand = [os.path.realpath(source.path) for source in sources_of(reading)]
+    groups: dict[int, tuple[str, ...]] = {}
+    for path in at_hand:
+        group = group_of.get(path, {path})
+        groups.setdefault(id(group), tuple(one for one in at_hand if one in group))
+    return list(groups.values())
+
+
+def only(reading: Reading, paths: Sequence[str]) -> Reading:
+    """The reading with these files alone, by real path."""
+    kept = frozenset(paths)
+
+    def stays(source: Source) -> bool:
+        return os.path.realpath(source.path) in kept
+
+    return replace(
+        reading,
+        configs=tuple(filter(stays, reading.configs)),
+        accelerate=tuple(one for one in reading.accelerate if stays(one.source)),
+        scripts=tuple(filter(stays, reading.scripts)),
+        shells=tuple(filter(stays, reading.shells)),
+        troubles=(),
+        files=len(kept),
+    )

@@ -1,0 +1,113 @@
+"""The whole of `check --fix`: check, mend what belongs together, check again."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from dslint.documents.source import Source
+from dslint.fixes.mending import Applied, Mended, NotApplied, mend, only, sources_of, together, with_files
+from dslint.fixes.policy import Policy
+from dslint.inputs import Reading, read
+from dslint.linked import runs_in
+from dslint.lint import Report, check_reading
+from dslint.rulebook.cache import shipped_rules
+from dslint.rulebook.changes import changes_of
+from dslint.rulebook.finding import Finding
+from dslint.rulebook.own_rules import OWN_RULES
+from dslint.rulebook.rule import Rule
+from dslint.rulebook.rule_text import RuleText
+from dslint.runs.run import Options
+from dslint.settings.settings import Settings
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """What came of fixing; nothing is written yet.
+
+    Attributes:
+        report: what is left to say about the mended files.
+        applied: the fixes that were kept, in their order.
+        not_applied: the fixes that were wanted and not kept, with reasons.
+        files: the files that changed, as they were and as they are now.
+    """
+
+    report: Report
+    applied: tuple[Applied, ...]
+    not_applied: tuple[NotApplied, ...]
+    files: tuple[tuple[Source, Source], ...]
+
+
+def fix(
+    paths: Sequence[str],
+    options: Options,
+    rules: Iterable[Rule | RuleText],
+    settings: Settings | None,
+    policy: Policy,
+) -> Fixed:
+    """Checks files and folders and mends what a policy allows, in memory.
+
+    Args:
+        paths: the files and folders.
+        options: what the command line says; it wins over the settings.
+        rules: the rules whose findings are wanted; all others are asked too whether a fix does harm.
+        settings: the project's settings, where it has any.
+        policy: which fixes are allowed.
+    """
+    rules = list(rules)
+    wanted = frozenset(rule.code for rule in rules)
+    reading = read(paths, settings.excludes if settings else None)
+    bench = Bench(options, settings)
+    report = check_reading(reading, options, rules, settings)
+    mended = [
+        mend(part, bench.findings, policy, lambda finding: finding.code in wanted)
+        for part in bench.parts(reading, report.findings, policy)
+    ]
+    return _all_together(reading, mended, lambda now: check_reading(now, options, rules, settings))
+
+
+def _all_together(reading: Reading, mended: Sequence[Mended], check: Callable[[Reading], Report]) -> Fixed:
+    """The parts as one, checked again."""
+    before = {os.path.realpath(source.path): source for source in sources_of(reading)}
+    files = tuple(
+        (before[os.path.realpath(now.path)], now)
+        for part in mended
+        for now in sources_of(part.reading)
+        if before[os.path.realpath(now.path)].data != now.data
+    )
+    report = check(with_files(reading, [now for _, now in files]))
+    applied = tuple(one for part in mended for one in part.applied)
+    not_applied = tuple(one for part in mended for one in part.not_applied)
+    return Fixed(report, applied, not_applied, files)
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Judges files by all rules, with what their fixes change.
+
+    Attributes:
+        options: what the command line says.
+        settings: the project's settings, where it has any.
+    """
+
+    options: Options
+    settings: Settings | None
+
+    def findings(self, reading: Reading) -> Sequence[Finding]:
+        """What all rules find."""
+        rules: list[Rule | RuleText] = [*shipped_rules(), *OWN_RULES]
+        return check_reading(reading, self.options, rules, self.settings, changes_of).findings
+
+    def parts(self, reading: Reading, findings: Sequence[Finding], policy: Policy) -> list[Reading]:
+        """The files with something to mend, those together that form runs together."""
+        concerned = {
+            os.path.realpath(place.source.path)
+            for finding in findings
+            if policy.pick(finding) is not None
+            for place in (finding.location, *finding.related)
+        }
+        if not concerned:
+            return []
+        runs = [pairing.sources for pairing in runs_in(reading, self.settings, self.options)]
+        return [only(reading, paths) for paths in together(reading, runs) if concerned.intersection(paths)]
