@@ -175,7 +175,8 @@ def print_report(report: Report, form: str, fixed: Fixed | None = None) -> None:
     elif form == "github":
         from dslint.reports.github_report import github_report
 
-        print(github_report(report))
+        print(github_report(report, fixed))
+        return  # it names the files that could not be checked too, in a form that no file name breaks out of
     else:
         from dslint.reports.style import style_for
         from dslint.reports.text_report import text_report

@@ -58,7 +58,7 @@ def fix(
     rules = list(rules)
     wanted = frozenset(rule.code for rule in rules)
     reading = read(paths, settings.excludes if settings else None)
-    bench = Bench(options, settings)
+    bench = Bench(options, settings, (*shipped_rules(), *OWN_RULES))
     report = check_reading(reading, options, rules, settings)
     mended = [
         mend(part, bench.findings, policy, lambda finding: finding.code in wanted)
@@ -89,15 +89,16 @@ class Bench:
     Attributes:
         options: what the command line says.
         settings: the project's settings, where it has any.
+        rules: all rules.
     """
 
     options: Options
     settings: Settings | None
+    rules: Sequence[Rule | RuleText]
 
     def findings(self, reading: Reading) -> Sequence[Finding]:
         """What all rules find."""
-        rules: list[Rule | RuleText] = [*shipped_rules(), *OWN_RULES]
-        return check_reading(reading, self.options, rules, self.settings, changes_of).findings
+        return check_reading(reading, self.options, self.rules, self.settings, changes_of).findings
 
     def parts(self, reading: Reading, findings: Sequence[Finding], policy: Policy) -> list[Reading]:
         """The files with something to mend, those together that form runs together."""

@@ -1,5 +1,7 @@
 """Whole runs of the command line, one text file each: the files, the command, what it prints, its exit code.
 
+A file that the command changes stands there twice: as `file NAME` before, as `after NAME` after it.
+
 Set DSLINT_UPDATE_SCENARIOS=1 to write what the commands print now into the files, and read the difference.
 """
 
@@ -26,6 +28,7 @@ class Scenario:
     out: str
     err: str
     code: int
+    after: dict[str, str]
 
 
 def read(path: Path) -> Scenario:
@@ -40,14 +43,21 @@ def read(path: Path) -> Scenario:
         out=named["out"][1],
         err=named["err"][1] if "err" in named else "",
         code=int(named["exit"][0].removeprefix("exit ")),
+        after={head.removeprefix("after "): body for head, body in parts if head.startswith("after ")},
     )
 
 
-def write(path: Path, scenario: Scenario, done: subprocess.CompletedProcess[str]) -> None:
+def changed_files(scenario: Scenario, folder: Path) -> dict[str, str]:
+    texts = {name: (folder / name).read_text("utf-8") for name in scenario.files}
+    return {name: text for name, text in texts.items() if text != scenario.files[name]}
+
+
+def write(path: Path, scenario: Scenario, done: subprocess.CompletedProcess[str], folder: Path) -> None:
     parts = [(scenario.title, "")]
     parts += [(f"file {name}", text) for name, text in scenario.files.items()]
     parts += [(f"run {scenario.command}", ""), ("out", done.stdout)]
     parts += [("err", done.stderr)] if done.stderr else []
+    parts += [(f"after {name}", text) for name, text in changed_files(scenario, folder).items()]
     parts += [(f"exit {done.returncode}", "")]
     path.write_text("".join(f"== {head}\n{body}" for head, body in parts), "utf-8")
 
@@ -77,11 +87,12 @@ def test_the_command_prints_what_the_scenario_says(path: Path, tmp_path: Path) -
     scenario = read(path)
     done = run(scenario, tmp_path)
     if os.environ.get("DSLINT_UPDATE_SCENARIOS"):
-        write(path, scenario, done)
+        write(path, scenario, done, tmp_path)
         return
     assert done.stdout == scenario.out
     assert done.stderr == scenario.err
     assert done.returncode == scenario.code
+    assert changed_files(scenario, tmp_path) == scenario.after
 
 
 def test_there_are_scenarios() -> None:

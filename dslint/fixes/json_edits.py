@@ -67,8 +67,7 @@ def rename_key(document: Document, path: NodePath, name: str) -> list[Edit]:
     if name == path[-1]:
         return []
     _refuse_taken(layout, (*path[:-1], name))
-    opening = layout.text(entry.start, entry.start + 1)
-    style = Style(quote=opening if opening in "\"'" else "")
+    style = Style(quote=layout.quote_at(entry.start))
     edits = [Edit(Span(entry.start, entry.key_end), written_key(name, style).encode())]
     _verify(layout, edits, with_name(layout.document.value, path, name))
     return edits
@@ -145,9 +144,8 @@ def _tail(layout: Layout, entry: Entry) -> str:
 
 def _style_of_value(layout: Layout, entry: Entry, value: Any) -> Style:
     style = style_in(layout, layout.container(entry.path[:-1]))
-    opening = layout.text(entry.value, entry.value + 1)
-    if isinstance(value, str) and opening in "\"'":
-        return replace(style, quote=opening)
+    if isinstance(value, str) and layout.quote_at(entry.value):
+        return replace(style, quote=layout.quote_at(entry.value))
     if layout.value(entry.path) and isinstance(layout.value(entry.path), dict | list):
         return replace(style, expanded=layout.has_newline(entry.value, entry.end))
     return style
@@ -188,8 +186,10 @@ def _taken_out(layout: Layout, path: NodePath) -> list[Edit]:
 def _occurrences(document: Document, layout: Layout, path: NodePath, key: Span | None) -> list[NodePath]:
     """The paths, in a layout in which no key stands twice, of what a path of the document means."""
     firsts = [double.first for double in document.duplicates if double.path == path]
-    spans = [*firsts, document.keys.get(path)] if key is None else [key]
-    found = [one for one, span in layout.document.keys.items() if span in spans and (key or one[:-1] == path[:-1])]
+    starts = {span.start for span in ([*firsts, document.keys.get(path)] if key is None else [key]) if span}
+    found = [one for one, span in layout.document.keys.items() if span.start in starts]
+    if key is None:
+        found = [one for one in found if one[:-1] == path[:-1]]
     if path and isinstance(path[-1], int) and path in layout.document.values:
         found = [path]
     if not found:

@@ -97,7 +97,7 @@ def _whole_object(layout: Layout, container: Container, style: Style, name: obje
 def taken_out(layout: Layout, container: Container, entry: Entry) -> list[Edit]:
     """The edits that take an entry out with its comma, and with its line where it has it for itself."""
     if len(container.entries) == 1:
-        return [_emptied(layout, container, entry)]
+        return _emptied(layout, container, entry)
     index = container.entries.index(entry)
     before = container.entries[index - 1] if index else None
     is_last = index == len(container.entries) - 1
@@ -142,18 +142,21 @@ def _lines(layout: Layout, entry: Entry) -> tuple[int, int]:
     return layout.before_line_end(start), end
 
 
-def _emptied(layout: Layout, container: Container, entry: Entry) -> Edit:
-    start, end = entry.start, entry.stop
-    if has_line_for_itself(layout, entry):
-        end = layout.after_comments(end)
+def _emptied(layout: Layout, container: Container, entry: Entry) -> list[Edit]:
+    """The edits that take the only entry out."""
+    pieces = _pieces(layout, entry, is_first=True, is_last=True)
     if not container.braced:
-        return Edit(Span(start, end), b"{}")
-    around = layout.text(container.start, start) + layout.text(end, container.end)
-    if not around.strip():
-        return _deletion(container.start, container.end)
-    if has_line_for_itself(layout, entry):
-        return _deletion(*_lines(layout, entry))
-    return _deletion(start, layout.after_spaces(end))
+        # A file that is left empty may read as broken: after a byte order mark, for one.
+        return [Edit(Span(entry.start, entry.end), b"{}"), *_of_the_comma(layout, entry)]
+    places = [container.start, *(place for piece in pieces for place in piece), container.end]
+    left = [layout.text(start, end) for start, end in zip(places[::2], places[1::2], strict=True) if start < end]
+    if not "".join(left).strip():
+        return [_deletion(container.start, container.end)]
+    return [_deletion(start, end) for start, end in pieces]
+
+
+def _of_the_comma(layout: Layout, entry: Entry) -> list[Edit]:
+    return [] if entry.comma is None else [_deletion(entry.comma, entry.stop)]
 
 
 def _insertion(at: int, text: str) -> Edit:

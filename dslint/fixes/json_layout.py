@@ -182,6 +182,11 @@ class Layout:
         """Whether a piece of the text goes over several lines."""
         return _NEWLINE.search(self.data, start, end) is not None
 
+    def quote_at(self, at: int) -> str:
+        """The quote at `at`; empty where there is something else."""
+        quote = self.data[at : at + 1]
+        return quote.decode() if quote in (b'"', b"'") else ""
+
     def text(self, start: int, end: int) -> str:
         """A piece of the text."""
         return self.data[start:end].decode()
@@ -201,16 +206,24 @@ def laid_out(document: Document) -> Layout:
         raise CannotEditError("the file is a template that some other program fills in")
     if not document.duplicates:
         return Layout(document)
-    taken = {path[-1] for path in document.keys} | {double.path[-1] for double in document.duplicates}
-    edits = []
-    for double in document.duplicates:
-        name = _unused_name(double.first.end - double.first.start, taken)
-        taken.add(name)
-        edits.append(Edit(double.first, name.encode()))
-    masked = read_config(applied(document.source, edits))
+    masked = read_config(applied(document.source, _masks(document)))
     if masked.value is None or masked.duplicates:
         raise CannotEditError("a key stands twice in a way that dslint can't tell apart")
     return Layout(masked)
+
+
+def _masks(document: Document) -> list[Edit]:
+    """The edits that give the first of two equal keys a made-up name."""
+    taken = {path[-1] for path in document.keys} | {double.path[-1] for double in document.duplicates}
+    edits = []
+    for double in document.duplicates:
+        key = document.source.slice(double.first)
+        # Quotes stay, as a key without them can't have a comment behind it.
+        quote = key[0] if key[0] in "\"'" and len(key) > 2 else ""
+        name = _unused_name(double.first.end - double.first.start - 2 * len(quote), taken)
+        taken.add(name)
+        edits.append(Edit(double.first, f"{quote}{name}{quote}".encode()))
+    return edits
 
 
 def _unused_name(length: int, taken: set[str | int]) -> str:

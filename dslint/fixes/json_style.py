@@ -71,10 +71,7 @@ def _colon(layout: Layout, objects: Iterable[tuple[Entry, ...]]) -> str:
 
 
 def _quote(layout: Layout, objects: list[tuple[Entry, ...]]) -> str:
-    if not objects:
-        return '"'
-    first = layout.text(objects[0][-1].start, objects[0][-1].start + 1)
-    return first if first in "\"'" else ""
+    return layout.quote_at(objects[0][-1].start) if objects else '"'
 
 
 def _separator(layout: Layout, near: Iterable[Container], default: str) -> str:

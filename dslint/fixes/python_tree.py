@@ -8,7 +8,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import libcst as cst
 from libcst.metadata import ByteSpanPositionProvider, CodeSpan, MetadataWrapper
@@ -20,6 +20,13 @@ from dslint.fixes.edit import CannotEditError, Edit, applied
 
 _BOM = "\ufeff"
 _FORM_FEED = 0x0C
+
+_FRAMES = (
+    cst.Module,
+    cst.IndentedBlock,
+    cst.SimpleStatementSuite,
+    cst.SimpleStatementLine,
+)  # begin as what they hold
 
 Changed: TypeAlias = cst.CSTNode | cst.FlattenSentinel[cst.CSTNode] | cst.RemovalSentinel
 
@@ -104,7 +111,7 @@ class Tree:
         The span of a node over several lines may end with its first line. Where two calls begin there, nobody
         can tell which one is meant.
         """
-        around = self.around(span)
+        around = [found for found in self.around(span) if not isinstance(found.node, _FRAMES)]
         exact = [found for found in around if self.span(found.node) == span]
         if exact:
             return exact
@@ -113,6 +120,13 @@ class Tree:
         if len(calls) > 1:
             raise CannotEditError("more than one call begins there")
         return calls or begun[-1:]
+
+    def innermost(self, span: Span) -> Found:
+        """The innermost node that holds a span."""
+        around = self.around(span)
+        if not around:
+            raise CannotEditError("the file has nothing at that place")
+        return around[-1]
 
     def _first_line(self, node: cst.CSTNode) -> Span:
         span = self.span(node)
@@ -225,7 +239,10 @@ class _Finder(cst.CSTVisitor):
 
     def on_visit(self, node: cst.CSTNode) -> bool:
         holds = False
-        if not isinstance(node, cst.BaseParenthesizableWhitespace | cst.MaybeSentinel) and node in self.tree.positions:
+        if (
+            not isinstance(node, cst.BaseParenthesizableWhitespace | cst.MaybeSentinel)
+            and node in self.tree.positions
+        ):
             span = self.tree.span(node)
             holds = span.start <= self.wanted.start and self.wanted.end <= span.end
         if holds:
@@ -249,6 +266,6 @@ class _Rewriter(cst.CSTTransformer):
     def on_visit(self, node: cst.CSTNode) -> bool:
         return node in self.way
 
-    def on_leave(self, original_node: cst.CSTNode, updated_node: cst.CSTNode) -> Changed:
+    def on_leave(self, original_node: cst.CSTNode, updated_node: cst.CSTNode) -> Any:
         make = self.changes.get(original_node)
         return updated_node if make is None else make(updated_node)

@@ -24,7 +24,9 @@ def replaced(route: Route, value: Any) -> list[Edit]:
     keeps_brackets = node is not None and node.flow and bool(node.entries)
     if is_section and entry.key and not route.is_in_flow and not keeps_brackets:
         return [_replaced_by_block(route, entry, value)]
-    text = write_inline(value, flow=route.is_in_flow or keeps_brackets, quote=_quotes_for_value(route, entry.value))
+    text = write_inline(
+        value, flow=route.is_in_flow or keeps_brackets, quote=_quotes_for_value(route, entry.value)
+    )
     return [_replaced_inline(route, entry, text)]
 
 
@@ -121,7 +123,16 @@ def _inserted_in_block(layout: YamlLayout, mapping: Node, name: str | int, value
         at = layout.line_start(last.reach)
         return layout.edit(at, at, lines + "\n")
     at = layout.line_end(last.end)
+    if at == len(layout.text) and _ends_in_block_text(last.value):
+        raise CannotEditError("the file ends in a text behind | or > that would get a line end")
     return layout.edit(at, at, "\n" + lines)
+
+
+def _ends_in_block_text(node: Node) -> bool:
+    """Whether the last thing in a node is a text whose line end counts."""
+    while node.is_block:
+        node = node.entries[-1].value
+    return node.is_block_text and not node.is_stripped
 
 
 def _inserted_in_flow(layout: YamlLayout, mapping: Node, name: str | int, value: Any) -> list[Edit]:

@@ -9,13 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from dslint.documents.source import Source
 from dslint.fixes.edit import CannotEditError, Edit
-
-if TYPE_CHECKING:
-    import yaml
 
 NodeKind = Literal["scalar", "alias", "list", "mapping"]
 
@@ -35,6 +32,7 @@ class Node:
         name: a scalar's value as a step of a path; None for others and for a merge key.
         text: a scalar's value as text.
         style: how a scalar is written: plain (""), ' or " or | or >.
+        is_stripped: whether a text behind | or > has a - that drops its last line end.
         flow: whether a list or mapping is written with brackets.
         anchor: the name behind & or *.
         entries: the members of a list or mapping.
@@ -47,6 +45,7 @@ class Node:
     name: Any = None
     text: str = ""
     style: str = ""
+    is_stripped: bool = False
     flow: bool = False
     anchor: str | None = None
     entries: tuple[Entry, ...] = ()
@@ -254,17 +253,18 @@ class _LayoutReader:
         return self._mapping(event)
 
     def _scalar(self, event: Any, start: int, end: int) -> Node:
-        reach = end
+        reach, is_stripped = end, False
         if event.style in ("|", ">"):
             written = self._text[start:end]
             end = start + len(written.rstrip())
-            header = written.partition("\n")[0].partition("#")[0]
-            reach = reach if "+" in header.rpartition(event.style)[2] else end
+            header = written.partition("\n")[0].partition("#")[0].rpartition(event.style)[2]
+            reach = reach if "+" in header else end
+            is_stripped = "-" in header
         name = self._name(event)
         if event.anchor is not None:
             self._names[event.anchor] = name
         style = event.style or ""
-        return Node("scalar", start, end, reach, name, event.value, style, anchor=event.anchor)
+        return Node("scalar", start, end, reach, name, event.value, style, is_stripped, anchor=event.anchor)
 
     def _name(self, event: Any) -> Any:
         """The value that a scalar has as a key."""

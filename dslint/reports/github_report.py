@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dslint.inputs import FileTrouble
 from dslint.lint import Report
@@ -16,20 +17,23 @@ from dslint.reports.style import Style
 from dslint.reports.text_report import summary
 from dslint.rulebook.finding import Finding, Location
 
+if TYPE_CHECKING:
+    from dslint.fixing import Fixed
+
 COMMANDS: Mapping[str, str] = {"error": "error", "warning": "warning", "hint": "notice"}
 """The command for each severity."""
 
 _STDIN = ("-", "<stdin>")  # no files that GitHub could show
 
 
-def github_report(report: Report) -> str:
+def github_report(report: Report, fixed: Fixed | None = None) -> str:
     """An annotation for each finding and for each file that was not checked, and one closing line."""
     repository = _repository()
     annotations = [
         *(_finding(finding, repository) for finding in report.findings),
         *(_trouble(trouble, repository) for trouble in report.troubles),
     ]
-    return "\n".join([*annotations, summary(report, Style(colour=False))])
+    return "\n".join([*annotations, summary(report, Style(colour=False), fixed)])
 
 
 def _finding(finding: Finding, repository: Path) -> str:

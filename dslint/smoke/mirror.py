@@ -58,7 +58,7 @@ class Mirror:
         is_inner = Path() in inner
         for entry in sorted(os.scandir(original), key=lambda entry: entry.name):
             path, target = Path(entry.path), copy / entry.name
-            if entry.name in LEFT_OUT or path == self._copy or path in self._copy.parents:
+            if entry.name in LEFT_OUT or path == self._copy:
                 continue
             self._budget.entries -= 1
             ahead = _below(ways, entry.name)

@@ -7,9 +7,31 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-WORDS = ("stage", "fp16", "bf16", "optimizer", "params", "lr", "a", "b-c", "x.y", "two words", "ä", "quote'\"d", "")
-TEXTS = ("auto", "cpu", "", "AdamW", "/path # 3", "it's // \"so\"", "a, b", "ünï", "back\\slash", "tab\t", "}")
-QUOTELESS = ("auto", "True,", "False, // off", "text } with ] all , of # it", "None /* none */", "ZERO_STAGE", "1 2")
+WORDS = (
+    "stage",
+    "fp16",
+    "bf16",
+    "optimizer",
+    "params",
+    "lr",
+    "a",
+    "b-c",
+    "x.y",
+    "two words",
+    "ä",
+    "quote'\"d",
+    "",
+)
+TEXTS = ("auto", "cpu", "", "AdamW", "/path # 3", 'it\'s // "so"', "a, b", "ünï", "back\\slash", "tab\t", "}")
+QUOTELESS = (
+    "auto",
+    "True,",
+    "False, // off",
+    "text } with ] all , of # it",
+    "None /* none */",
+    "ZERO_STAGE",
+    "1 2",
+)
 NUMBERS = ("0", "1", "-7", "5e8", "1e-5", "0.90", "1E+3", "123456789012345678901234567890")
 
 
@@ -135,8 +157,9 @@ def single_quoted(text: str) -> str:
 class WildText:
     """Writes a config so that between any two pieces there may be anything that Hjson allows."""
 
-    def __init__(self, random: Random) -> None:
+    def __init__(self, random: Random, doubles: bool = False) -> None:
         self.random = random
+        self.doubles = doubles
         self.comments = 0
 
     def written(self) -> str:
@@ -164,7 +187,8 @@ class WildText:
 
     def entries(self, depth: int, min_count: int = 0) -> str:
         random = self.random
-        names = random.sample(WORDS, random.randrange(min_count, 5))
+        count = random.randrange(min_count, 5)
+        names = random.choices(WORDS[:4], k=count) if self.doubles else random.sample(WORDS, count)
         text = self.gap()
         for index, name in enumerate(names):
             value, ends = self.value(depth)

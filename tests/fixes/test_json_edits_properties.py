@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import re
 from random import Random
@@ -14,11 +15,23 @@ from hypothesis import strategies as st
 from dslint.documents.config_reader import read_config
 from dslint.documents.document import Document, NodePath
 from dslint.documents.source import Source, Span
-from dslint.fixes.edit import Edit, applied, undoing
+from dslint.fixes.edit import CannotEditError, Edit, applied, undoing
 from dslint.fixes.json_edits import delete_key, move_key, rename_key, set_key
 from tests.fixes.json_texts import TidyText, WildText, random_config, random_look
 
-NEW_VALUES = (True, None, 3, 1e-05, 2.5, "cpu", "it's \"new\"", [1, "two"], [], {}, {"a": {"b": [0.9, 1]}, "c d": "x"})
+NEW_VALUES = (
+    True,
+    None,
+    3,
+    1e-05,
+    2.5,
+    "cpu",
+    'it\'s "new"',
+    [1, "two"],
+    [],
+    {},
+    {"a": {"b": [0.9, 1]}, "c d": "x"},
+)
 
 
 def read(text: str) -> Document:
@@ -80,7 +93,7 @@ def checked(document: Document, edits: list[Edit], expected: Any, *gone: Span) -
     after = read_config(applied(document.source, edits))
     assert shown(after.value) == shown(expected), (document.source.text, after.source.text)
     assert applied(after.source, undoing(edits, document.source)).data == document.source.data
-    assert comments_outside(document, *gone) == [note for note in comments_outside(after)], after.source.text
+    assert comments_outside(document, *gone) == comments_outside(after), after.source.text
     if b"\r" in document.source.data:
         assert b"\n" not in after.source.data.replace(b"\r\n", b"")
     if document.not_strict is None:
@@ -107,7 +120,7 @@ def test_setting_a_key_that_is_there_changes_only_the_bytes_of_its_value(write: 
     at(expected, path[:-1])[path[-1]] = value
     span = document.values[path]
     assert all(span.start <= edit.span.start and edit.span.end <= span.end for edit in edits)
-    checked(document, edits, expected, Span(span.start, span.end))
+    checked(document, edits, expected, *([span] if edits else []))
 
 
 @WRITERS
@@ -203,3 +216,77 @@ def test_moving_a_key_keeps_its_value_and_all_other_keys(write: Any, seed: int) 
     assert set(kept) <= set(comments_outside(after)), (document.source.text, after.source.text)
     assert shown(after.value) == shown(expected)
     assert applied(after.source, undoing(edits, document.source)).data == document.source.data
+
+
+@settings(max_examples=200, deadline=None)
+@given(seed=SEEDS)
+def test_of_a_key_that_stands_twice_either_one_can_be_taken_out(seed: int) -> None:
+    random = Random(seed)
+    document = read(WildText(random, doubles=True).written())
+    for double in document.duplicates:
+        without_first = read_config(applied(document.source, delete_key(document, double.path, double.first)))
+        assert without_first.value == document.value
+        assert len(without_first.duplicates) < len(document.duplicates)
+        without_second = read_config(applied(document.source, delete_key(document, double.path, double.second)))
+        assert without_second.problem is None
+        assert len(without_second.duplicates) < len(document.duplicates)
+
+
+@settings(max_examples=150, deadline=None)
+@given(seed=SEEDS)
+def test_without_a_place_all_keys_of_that_name_are_taken_out(seed: int) -> None:
+    document = read(WildText(Random(seed), doubles=True).written())
+    for path in {double.path for double in document.duplicates} & set(document.keys):
+        after = read_config(applied(document.source, delete_key(document, path)))
+        assert after.problem is None
+        assert path not in after.values
+
+
+PLAIN = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
+VALUES = st.recursive(
+    PLAIN,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=15,
+)
+BASES = st.sampled_from(
+    [
+        '{"a": 1}',
+        "{'a': 'x'}",
+        "{a: 1\n}",
+        "a: 1\nb: text\n",
+        '{\r\n\t"a": {},\r\n\t"b": []\r\n}',
+        "{}",
+        "",
+        '{"a": t }\n}',
+    ]
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(BASES, VALUES, st.sampled_from([("a",), ("new",), ("b", "new"), ("a", "b", "c")]))
+def test_any_plain_value_is_read_back_as_it_was_set(text: str, value: Any, path: NodePath) -> None:
+    document = read(text)
+    after = read_config(applied(document.source, set_key(document, path, value)))
+    assert at(after.value, path) == value
+
+
+PIECES = st.sampled_from(
+    ["{", "}", "[", "]", ",", ":", '"a"', "'b'", "key", "true", "null", "True,", "1", "-2.5", "#c", "//c", "/* c */",
+     "/*", "'''", "\n", " ", "\t", '"\\u00e4"', "ZERO_STAGE", "1 2", "é", "\r\n", "\r", "\ufeff", "${x}", '{"a": 1}']
+)  # fmt: skip
+PATHS = st.lists(st.sampled_from(["a", "b", "key", 0, 1, -1, ""]), max_size=3).map(tuple)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(PIECES, max_size=14).map("".join), PATHS, PATHS, VALUES)
+def test_a_text_of_any_pieces_is_edited_or_refused(text: str, path: NodePath, to: NodePath, value: Any) -> None:
+    document = read(text)
+    for edit in (
+        lambda: set_key(document, path, value),
+        lambda: delete_key(document, path),
+        lambda: delete_key(document, path, Span(0, 3)),
+        lambda: rename_key(document, path, "new"),
+        lambda: move_key(document, path, to),
+    ):
+        with contextlib.suppress(CannotEditError):
+            assert read_config(applied(document.source, edit())).problem is None

@@ -68,7 +68,7 @@ def _unshown(effect: Effect, tried: Tried) -> Iterator[str]:
         return
     if effect.get("saves-nothing") and tried.bad.seen.get("saved") is not False:
         yield "the bad example does save"
-    if effect.get("warns") and not _warned_more(tried):
+    if effect.get("warns") and not warned_more(tried):
         yield "DeepSpeed warns of nothing in the bad example that it doesn't warn of in the good one"
     for name, value in effect.get("shows", {}).items():
         yield from _not_shown(name, value, tried)
@@ -78,13 +78,14 @@ def _unshown(effect: Effect, tried: Tried) -> Iterator[str]:
         yield "nothing shows the effect: " + _difference(tried)
 
 
-def _warned_more(tried: Tried) -> list[str]:
+def warned_more(tried: Tried) -> list[str]:
+    """What DeepSpeed warns of in the bad example, and not in the good one."""
     known = set(tried.good.seen.get("warned", ()))
     return [text for text in tried.bad.seen.get("warned", ()) if text not in known]
 
 
 def _not_shown(name: str, value: Any, tried: Tried) -> Iterator[str]:
-    bad, good = (_behaviour(side).get(name) for side in (tried.bad, tried.good))
+    bad, good = (behaviour(side).get(name) for side in (tried.bad, tried.good))
     if bad != value:
         yield f"the bad example should show {name} as {value}, but shows {bad}"
     if good == value:
@@ -93,7 +94,7 @@ def _not_shown(name: str, value: Any, tried: Tried) -> Iterator[str]:
 
 def _unlike(tried: Tried) -> Iterator[str]:
     """Where the bad example, which should mean the same as the good one, trains otherwise."""
-    if names := _differences(tried, tried.good):
+    if names := differences(tried, tried.good):
         yield f"the bad and the good example should train the same, but differ in {', '.join(names[:5])}"
 
 
@@ -110,7 +111,7 @@ def _takes_more_memory(tried: Tried) -> bool:
 def _makes_no_difference(tried: Tried) -> bool:
     """Whether DeepSpeed trains the bad example in the same way with and without the entry."""
     without = tried.without()
-    return without is not None and without.trained and not _differences(tried, without)
+    return without is not None and without.trained and not differences(tried, without)
 
 
 def _difference(tried: Tried) -> str:
@@ -119,12 +120,12 @@ def _difference(tried: Tried) -> str:
         return "the finding points at no entry that could be left out"
     if not without.trained:
         return f"without the entry it fails: {told(without)}"
-    return f"with and without the entry differ {', '.join(_differences(tried, without)[:5])}"
+    return f"with and without the entry differ {', '.join(differences(tried, without)[:5])}"
 
 
-def _differences(tried: Tried, other: Verdict) -> list[str]:
+def differences(tried: Tried, other: Verdict) -> list[str]:
     """What differs from the bad training, beside the entry itself where the parsed config echoes it."""
-    left, right = (_behaviour(verdict) for verdict in (tried.bad, other))
+    left, right = (behaviour(verdict) for verdict in (tried.bad, other))
     names = [name for name in sorted({*left, *right}) if left.get(name) != right.get(name)]
     return [
         name
@@ -137,7 +138,8 @@ BEHAVIOUR = ("losses", "rates", "norm", "moved", "skipped", "saved", "loss_scale
 """What of a training must not change where an entry is ignored, beside the settings."""
 
 
-def _behaviour(verdict: Verdict) -> dict[str, Any]:
+def behaviour(verdict: Verdict) -> dict[str, Any]:
+    """How a training went, by name: the engine's settings, and BEHAVIOUR."""
     seen = verdict.seen
     finite = all(loss is not None for loss in verdict.losses)
     told = {name: seen.get(name) for name in BEHAVIOUR}

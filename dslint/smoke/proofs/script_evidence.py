@@ -66,11 +66,11 @@ def _about_the_end(effect: Effect, bad: Outcome) -> Iterator[str]:
             yield f"the bad example should exit with {effect['exits']}, but {told(bad)}"
     elif not bad.ended:
         yield f"the bad example should run to its end, but {told(bad)}"
-    if "message" in effect and not _says(effect["message"], f"{bad.message}\n{bad.output}"):
+    if "message" in effect and not tells(effect["message"], f"{bad.message}\n{bad.output}"):
         yield f"nothing says {effect['message']!r}: {told(bad)}"
 
 
-def _says(piece: str, text: str) -> bool:
+def tells(piece: str, text: str) -> bool:
     """Whether a text holds a piece, or something that it is a regular expression for."""
     with contextlib.suppress(re.error):
         return piece in text or re.search(piece, text) is not None
@@ -86,9 +86,9 @@ def _not_raised(name: str, during: str, bad: Outcome) -> Iterator[str]:
 
 def _about_the_training(effect: Effect, tried: TriedScripts) -> Iterator[str]:
     if effect.get("trains-nothing"):
-        if not tried.bad.engines or _trains(tried.bad):
+        if not tried.bad.engines or trains(tried.bad):
             yield f"the bad example should train nothing, but {_training(tried.bad)}"
-        if not _trains(tried.good):
+        if not trains(tried.good):
             yield f"the good example should train, but {_training(tried.good)}"
     if effect.get("trains-otherwise") and same_parameters(tried.bad, tried.good) is not False:
         yield "both examples end with the same parameters, or none can be seen"
@@ -105,16 +105,16 @@ def _about_the_rest(effect: Effect, tried: TriedScripts) -> Iterator[str]:
     if effect.get("saves-empty"):
         yield from _not_saved_empty(tried)
     if effect.get("saves-nothing"):
-        if _saved(tried.bad):
-            yield f"the bad example should save nothing, but saves {', '.join(_saved(tried.bad))}"
-        if not _saved(tried.good):
+        if saved(tried.bad):
+            yield f"the bad example should save nothing, but saves {', '.join(saved(tried.bad))}"
+        if not saved(tried.good):
             yield "the good example saves nothing either"
     if effect.get("warns") and not set(tried.bad.warned) - set(tried.good.warned):
         yield "nothing is warned of in the bad example that isn't in the good one"
     for key, value in effect.get("says", {}).items():
         yield from _not_shown("say", key, value, tried.bad.said, tried.good.said)
     for key, value in effect.get("shows", {}).items():
-        yield from _not_shown("show", key, value, _settings(tried.bad), _settings(tried.good))
+        yield from _not_shown("show", key, value, settings_of(tried.bad), settings_of(tried.good))
     if any(effect.get(name) for name in MUST_SHOW) and not any(name in effect for name in SHOWN_BY):
         yield f"nothing shows the effect: for a script it needs one of {', '.join(SHOWN_BY)}"
 
@@ -129,7 +129,7 @@ def _not_shown(verb: str, key: str, value: Any, bad: Mapping[str, Any], good: Ma
 # --- training ---
 
 
-def _trains(one: Outcome) -> bool:
+def trains(one: Outcome) -> bool:
     """Whether an engine took a step that moved what it trains."""
     return any(engine["steps"] > 0 and engine["moved"] for engine in one.engines)
 
@@ -153,7 +153,7 @@ def same_parameters(one: Outcome, other: Outcome) -> bool | None:
     )
 
 
-def _settings(one: Outcome) -> dict[str, Any]:
+def settings_of(one: Outcome) -> dict[str, Any]:
     """What the first engine tells of itself."""
     return {
         **one.settings,
@@ -166,28 +166,30 @@ def _settings(one: Outcome) -> dict[str, Any]:
 # --- files ---
 
 
-def _saved(one: Outcome) -> list[str]:
+def saved(one: Outcome) -> list[str]:
     """The files with tensors, and the parts of checkpoints."""
     return [name for name, file in one.files.items() if file.get("tensors") or file.get("part_of_checkpoint")]
 
 
 def _not_saved_empty(tried: TriedScripts) -> Iterator[str]:
-    bad, good = (_amounts(side) for side in (tried.bad, tried.good))
+    bad, good = (amounts_saved(side) for side in (tried.bad, tried.good))
     if not good["tensors"] or good["empty"]:
         amounts = f"{good['tensors']}, {good['empty']} of them empty"
         yield f"the good example should save whole tensors, but saves {amounts}"
-    if not _wrote_tensors(tried.bad):
+    if not wrote_tensors(tried.bad):
         yield "the bad example writes no file of tensors"
     elif not bad["empty"] and bad["tensors"] >= good["tensors"] and bad["elements"] >= good["elements"]:
         yield f"the bad example should save empty tensors or fewer, but saves {bad['tensors']} whole ones"
 
 
-def _amounts(one: Outcome) -> dict[str, int]:
+def amounts_saved(one: Outcome) -> dict[str, int]:
+    """How many tensors its files hold, how many of them are empty, and their elements."""
     files = [file for file in one.files.values() if "tensors" in file]
     return {name: sum(file[name] for file in files) for name in ("tensors", "empty", "elements")}
 
 
-def _wrote_tensors(one: Outcome) -> bool:
+def wrote_tensors(one: Outcome) -> bool:
+    """Whether any of its files is made of tensors."""
     return any("tensors" in file for file in one.files.values())
 
 
@@ -219,7 +221,7 @@ def _details(effect: Effect, bad: Outcome) -> Iterator[str]:
         if effect.get(name):
             yield text
     if effect.get("saves-empty"):
-        amounts = _amounts(bad)
+        amounts = amounts_saved(bad)
         yield f"saves {amounts['tensors']} tensors, {amounts['empty']} of them empty"
     for name in ("says", "shows"):
         for key, value in effect.get(name, {}).items():

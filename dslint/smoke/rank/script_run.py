@@ -18,9 +18,10 @@ from dslint.smoke.rank.following import Follower
 from dslint.smoke.rank.launchers.started import Started
 from dslint.smoke.rank.launching import start
 from dslint.smoke.rank.process_groups import groups_on_cpu, simulate_groups
+from dslint.smoke.rank.script_folder import ScriptFolder
 from dslint.smoke.rank.simulation import hide_packages, set_abilities, without_shared_memory_collective
+from dslint.smoke.rank.step_limit import StepLimit
 from dslint.smoke.rank.watch import Watch
-from dslint.smoke.rank.written_files import written_files
 from dslint.smoke.reporting import Reporter
 from dslint.smoke.script.intercept import execute
 from dslint.smoke.script_trial import ScriptTrial
@@ -44,15 +45,17 @@ def run_script(trial: ScriptTrial, rank: int, port: int, report: Path, reporter:
         reporter: who is told.
     """
     reporter.enter("launch")
+    folder = ScriptFolder(trial)
     _become_rank(trial)
     watch = Watch(reporter, redirect=False)
     watch.follow_warnings()
     watch.follow_builds()
     try:
         os.environ.update(trial.environment)
+        folder.enter()
         started = start(trial.command(), rank, trial.gpus)
     except BaseException as error:
-        _tell_failure(error, trial, reporter)
+        _tell_failure(error, folder, reporter)
         reporter.tell(warned=watch.warned)
         raise
     reporter.tell(started=[started.script, *started.arguments], ranks=started.ranks)
@@ -62,7 +65,7 @@ def run_script(trial: ScriptTrial, rank: int, port: int, report: Path, reporter:
         return
     _take_environment(trial, started, port, report)
     reporter.enter("script")
-    _run(trial, started, reporter, watch)
+    _run(trial, started, reporter, watch, folder)
     reporter.enter("done")
 
 
@@ -102,21 +105,24 @@ def _take_environment(trial: ScriptTrial, started: Started, port: int, report: P
         os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
 
 
-def _run(trial: ScriptTrial, started: Started, reporter: Reporter, watch: Watch) -> None:
-    follower = Follower(simulated=not trial.real)
+def _run(trial: ScriptTrial, started: Started, reporter: Reporter, watch: Watch, folder: ScriptFolder) -> None:
+    limit = StepLimit(trial.steps, reporter) if trial.steps else None
+    follower = Follower(simulated=not trial.real, limit=limit)
     follower.begin()
-    sys.path.insert(0, str(Path.cwd()))
+    if limit is not None:
+        limit.begin()
+    folder.search_modules(started)
     try:
         _execute(started)
     except BaseException as error:
         if not _is_normal_end(error):
-            _tell_failure(error, trial, reporter)
+            _tell_failure(error, folder, reporter)
             raise
     finally:
         told: dict[str, Any] = {"warned": watch.warned, "peak_memory": inspection.peak_memory()}
         with contextlib.suppress(Exception):
             told |= {"engines": follower.facts(), "settings": follower.settings()}
-        told["files"] = written_files([*trial.files, "tiny.py"])
+        told["files"] = folder.written_files()
         reporter.tell(**told)
 
 
@@ -134,9 +140,9 @@ def _is_normal_end(error: BaseException) -> bool:
     return isinstance(error, SystemExit) and error.code in (None, 0)
 
 
-def _tell_failure(error: BaseException, trial: ScriptTrial, reporter: Reporter) -> None:
+def _tell_failure(error: BaseException, folder: ScriptFolder, reporter: Reporter) -> None:
     """When it failed, at which line of the script, and with which exit code if it chose one."""
-    own = {str(Path(name).absolute()): name for name in trial.files}
+    own = folder.own_files
     lines = [
         f"{own[frame.filename]}:{frame.lineno}"
         for frame in traceback.extract_tb(error.__traceback__)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import sys
-from types import ModuleType
 from typing import Any
 
 from dslint.smoke.reporting import Reporter
@@ -31,19 +30,18 @@ class StepLimit:
         self._trainer_ends = False
 
     def begin(self) -> None:
-        """Shorten what is imported already, and fix the random numbers."""
-        seed()
-        arguments, trainer = (
-            sys.modules.get(f"transformers.{name}") for name in ("training_args", "trainer")
-        )
-        if isinstance(arguments, ModuleType) and isinstance(trainer, ModuleType):
+        """Shorten the Trainer, which is imported already where there is one, and fix the random numbers."""
+        _seed()
+        names = ("transformers.training_args", "transformers.trainer")
+        arguments, trainer = (sys.modules.get(name) for name in names)
+        if arguments is not None and trainer is not None:
             trainer_limits.keep_quiet(arguments)
-            trainer_limits.shorten_trainings(trainer, self._steps, PATIENCE, _Listening(self))
+            trainer_limits.shorten_trainings(trainer, self._steps, PATIENCE, self)
 
-    def take_trainer(self, max_steps: int) -> None:
-        """A Trainer will end by itself."""
+    def tell(self, **seen: Any) -> None:
+        """A Trainer has been told to end by itself, after `max_steps`."""
         self._trainer_ends = True
-        self._reporter.tell(max_steps=max_steps)
+        self._reporter.tell(**seen)
 
     def hear(self, steps: int, skipped: int) -> None:
         """An engine has taken so many steps, of which so many overflowed.
@@ -55,3 +53,12 @@ class StepLimit:
         if steps >= self._steps + patience and not self._trainer_ends:
             self._reporter.tell(cut=True)
             raise StepsTakenError(0)
+
+
+def _seed() -> None:
+    import numpy
+    import torch
+
+    random.seed(SEED)
+    numpy.random.seed(SEED)
+    torch.manual_seed(SEED)

@@ -5,9 +5,15 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from types import ModuleType
-from typing import Any
+from typing import Any, Protocol
 
-from dslint.smoke.reporting import Reporter
+
+class Hearer(Protocol):
+    """Who is told of what is seen: a Reporter, for one."""
+
+    def tell(self, **seen: Any) -> None:
+        """Something seen, by name."""
+
 
 LENGTHS = ("total_num_steps", "warmup_num_steps")
 """Parameters of a config's scheduler that the Trainer holds against its own length."""
@@ -31,7 +37,7 @@ def keep_quiet(module: ModuleType) -> None:
     arguments.__post_init__ = checked
 
 
-def shorten_trainings(module: ModuleType, steps: int, patience: int, reporter: Reporter) -> None:
+def shorten_trainings(module: ModuleType, steps: int, patience: int, reporter: Hearer) -> None:
     """Let each Trainer train for `steps` (transformers/trainer.py, Trainer.train).
 
     The length is set when a training begins and not in TrainingArguments: only then it is known whether it goes on

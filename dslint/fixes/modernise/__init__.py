@@ -1,0 +1,1 @@
+"""What changed in DeepSpeed's config from release to release, one subject a file, and how a config follows."""
