@@ -93,7 +93,8 @@ class _Parser:
         except _SyntaxCrash:
             raise
         except _SyntaxFault as fault:
-            self.keys.clear()
+            for told in (self.keys, self.values, self.duplicates, self.quoteless):
+                told.clear()
             try:
                 return self.value(at, ())
             except _SyntaxFault:

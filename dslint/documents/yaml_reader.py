@@ -89,13 +89,15 @@ def read_yaml(source: Source) -> Document:
     try:
         loader, top = _compose(text)
         if top is None:
-            return Document(source, None, {}, {(): source.span(0, 0)})
+            return Document(source, None, {}, {(): source.span(0, 0)}, language="yaml")
         tables = _Tables(source, shift, loader)
         value = tables.value(top, ())
     except _RefusedError as refused:
         span = source.span(refused.start + shift, refused.end + shift)
-        return Document(source, None, {}, {}, problem=SyntaxProblem(refused.message, span))
-    return Document(source, value, tables.keys, tables.values, duplicates=tuple(tables.duplicates))
+        return Document(source, None, {}, {}, problem=SyntaxProblem(refused.message, span), language="yaml")
+    return Document(
+        source, value, tables.keys, tables.values, duplicates=tuple(tables.duplicates), language="yaml"
+    )
 
 
 def _compose(text: str) -> tuple[Any, _Part | None]:

@@ -15,7 +15,7 @@ from dslint.documents.source import Span
 from dslint.fixes.composition import composed
 from dslint.fixes.edit import CannotEditError, Edit
 from dslint.fixes.json_entries import comment_behind, inserted, taken_out
-from dslint.fixes.json_layout import NOT_SAFE, Entry, Layout, laid_out, with_changes
+from dslint.fixes.json_layout import NOT_SAFE, Entry, Layout, laid_out, read_after
 from dslint.fixes.json_style import style_in
 from dslint.fixes.plain_data import nested, same, with_name, with_value, without
 from dslint.fixes.values import Style, Verbatim, written_key, written_value
@@ -49,7 +49,7 @@ def delete_key(document: Document, path: NodePath, key: Span | None = None) -> l
     layout = laid_out(document)
     edits: list[Edit] = []
     for one in _occurrences(document, layout, path, key):
-        now = with_changes(layout.document.source, edits)
+        now = Layout(read_after(layout.document.source, edits)) if edits else layout
         further = _taken_out(now, one)
         _verify(now, further, without(now.document.value, one))
         edits = composed(layout.document.source, edits, further)
@@ -79,8 +79,10 @@ def move_key(document: Document, path: NodePath, to: NodePath) -> list[Edit]:
     Raises:
         CannotEditError: it is not there, something is at `to`, or it can't be done in this text.
     """
-    if to[:-1] == path[:-1] and to and isinstance(to[-1], str):
+    if to and to[:-1] == path[:-1] and isinstance(to[-1], str):
         return rename_key(document, path, to[-1])
+    if not to:
+        raise CannotEditError("it would replace the whole file")
     layout = laid_out(document)
     entry = _only_entry(document, layout, path)
     value = layout.value(path)
@@ -156,7 +158,7 @@ def _moved(layout: Layout, entry: Entry, to: NodePath, value: Any) -> list[Edit]
     if to[: len(path)] == path:
         return [_replaced(layout, path, nested(to[len(path) :], value))]
     edits = _set(layout, to, value, comment_behind(layout, entry))
-    return composed(source, edits, _taken_out(with_changes(source, edits), path))
+    return composed(source, edits, _taken_out(Layout(read_after(source, edits)), path))
 
 
 def _moved_text(layout: Layout, entry: Entry, to: NodePath) -> str:
@@ -170,13 +172,14 @@ def _moved_text(layout: Layout, entry: Entry, to: NodePath) -> str:
 
 def _indent_in_new_place(layout: Layout, to: NodePath) -> str:
     known = _known_part(layout, to[:-1])
-    container = layout.container(known) if isinstance(layout.value(known), dict) else None
-    if container is not None and container.entries:
+    is_object = isinstance(layout.value(known), dict)
+    container = layout.container(known if is_object else known[:-1])
+    unit = style_in(layout, container).unit
+    if is_object and container.entries:
         indent = layout.indent(container.entries[-1].start)
     else:
-        container = layout.container(known[:-1] if container is None else known)
-        indent = layout.indent(container.start) + style_in(layout, container).unit
-    return indent + style_in(layout, container).unit * (len(to) - len(known) - 1)
+        indent = layout.indent(layout.document.values[known].start) + unit
+    return indent + unit * (len(to) - len(known) - 1)
 
 
 def _taken_out(layout: Layout, path: NodePath) -> list[Edit]:
@@ -223,7 +226,7 @@ def _first_that_holds(layout: Layout, goal: Any, *ways: Callable[[], list[Edit]]
 
 def _verify(layout: Layout, edits: list[Edit], goal: Any) -> None:
     """Refuse edits that give another value, or that put what strict JSON forbids into strict JSON."""
-    after = with_changes(layout.document.source, edits).document
+    after = read_after(layout.document.source, edits)
     was_strict = layout.document.not_strict is None
     if not same(after.value, goal) or (was_strict and after.not_strict is not None):
         raise CannotEditError(NOT_SAFE)

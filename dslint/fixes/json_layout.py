@@ -183,9 +183,10 @@ class Layout:
         return _NEWLINE.search(self.data, start, end) is not None
 
     def quote_at(self, at: int) -> str:
-        """The quote at `at`; empty where there is something else."""
+        """The quote at `at`; empty where there is something else, three quotes included."""
         quote = self.data[at : at + 1]
-        return quote.decode() if quote in (b'"', b"'") else ""
+        is_quote = quote in (b'"', b"'") and not self.data.startswith(b"'''", at)
+        return quote.decode() if is_quote else ""
 
     def text(self, start: int, end: int) -> str:
         """A piece of the text."""
@@ -204,6 +205,8 @@ def laid_out(document: Document) -> Layout:
         raise CannotEditError("the file can't be read as JSON")
     if document.value is None and document.placeholders:
         raise CannotEditError("the file is a template that some other program fills in")
+    if not isinstance(document.value, dict | list):
+        raise CannotEditError("the config is no object")
     if not document.duplicates:
         return Layout(document)
     masked = read_config(applied(document.source, _masks(document)))
@@ -236,8 +239,8 @@ def _unused_name(length: int, taken: set[str | int]) -> str:
     raise CannotEditError("the key stands twice too many times")
 
 
-def with_changes(source: Source, edits: list[Edit]) -> Layout:
-    """The layout of a config after edits.
+def read_after(source: Source, edits: list[Edit]) -> Document:
+    """The config as it reads after edits.
 
     Raises:
         CannotEditError: it can't be read any more.
@@ -245,4 +248,4 @@ def with_changes(source: Source, edits: list[Edit]) -> Layout:
     document = read_config(applied(source, edits))
     if document.value is None or document.duplicates:
         raise CannotEditError(NOT_SAFE)
-    return Layout(document)
+    return document

@@ -6,18 +6,30 @@ be made, or what came out would be no Python, it raises `CannotEditError`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import libcst as cst
 
 from dslint.documents.source import Source, Span
 from dslint.fixes.edit import CannotEditError, Edit, applied
 from dslint.fixes.python_arguments import place_of, with_arguments
+from dslint.fixes.python_dicts import delete_key, rename_key, set_key
 from dslint.fixes.python_guard import freeing
 from dslint.fixes.python_removal import removal_of
 from dslint.fixes.python_statements import insertion, parsed_line, statement_around
 from dslint.fixes.python_tree import Change, Changed, Found, Tree, read_tree
-from dslint.fixes.python_values import argument, expression, in_brackets, is_expression, only_replaces
+from dslint.fixes.python_values import argument, expression, in_brackets, in_place_of, is_expression, only_replaces
+
+__all__ = [
+    "delete_code",
+    "delete_key",
+    "insert_code",
+    "rename_key",
+    "replace_code",
+    "set_arguments",
+    "set_key",
+    "unguard",
+]
 
 
 def replace_code(source: Source, span: Span, text: str) -> list[Edit]:
@@ -43,7 +55,7 @@ def delete_code(source: Source, span: Span) -> list[Edit]:
     """
     tree = read_tree(source)
     change, near = removal_of(tree, _places(tree, span)[0])
-    return tree.edits([change], near)
+    return tree.edits(change, near)
 
 
 def insert_code(source: Source, span: Span, text: str, after: bool = False) -> list[Edit]:
@@ -53,7 +65,7 @@ def insert_code(source: Source, span: Span, text: str, after: bool = False) -> l
     tree = read_tree(source)
     place = statement_around(tree.innermost(span))
     at = tree.span(place.at.node)
-    return tree.edits([insertion(tree, place, text, after)], Span(at.end, at.end) if after else at)
+    return tree.edits(insertion(tree, place, text, after), Span(at.end, at.end) if after else at)
 
 
 def set_arguments(source: Source, span: Span, arguments: Mapping[str, str | None]) -> list[Edit]:
@@ -65,14 +77,14 @@ def set_arguments(source: Source, span: Span, arguments: Mapping[str, str | None
     values = {name: None if text is None else argument(tree.module, text) for name, text in arguments.items()}
     near, is_replaced = place_of(tree, found.node, values)
     indent = tree.module.default_indent
-    return tree.edits([Change(found, lambda call: with_arguments(call, values, indent))], near, is_replaced)
+    return tree.edits(Change(found, lambda call: with_arguments(call, values, indent)), near, is_replaced)
 
 
 def unguard(source: Source, span: Span) -> list[Edit]:
     """Takes the statement at a span out of the innermost `if` around it; an `if` that is left empty goes."""
     tree = read_tree(source)
     place = statement_around(tree.innermost(span))
-    return tree.edits([freeing(place)], tree.span(place.at.node))
+    return tree.edits(freeing(place), tree.span(place.at.node))
 
 
 def _places(tree: Tree, span: Span) -> list[Found]:
@@ -88,25 +100,12 @@ def _replace_expression(tree: Tree, found: Found, text: str) -> list[Edit]:
     span = tree.span(found.node)
     for value in (new, in_brackets(new)):
         try:
-            edits = tree.edits([Change(found, _in_place_of(value))], span, whole=True)
+            edits = tree.edits(Change(found, in_place_of(value)), span, whole=True)
         except CannotEditError:
             continue
         if only_replaces(tree.source, applied(tree.source, edits), span, text):
             return edits
     raise CannotEditError(f"`{text}` can't stand in that place")
-
-
-def _in_place_of(new: cst.BaseExpression) -> Callable[[cst.CSTNode], Changed]:
-    """Puts an expression in the place of another, inside the brackets around that one."""
-
-    def make(old: cst.CSTNode) -> Changed:
-        assert isinstance(old, cst.BaseExpression)
-        lpar, rpar = list(old.lpar), list(old.rpar)
-        if isinstance(old, cst.Tuple | cst.GeneratorExp):  # the innermost brackets are its own
-            lpar, rpar = lpar[:-1], rpar[1:]
-        return new.with_changes(lpar=[*lpar, *new.lpar], rpar=[*new.rpar, *rpar])
-
-    return make
 
 
 def _replace_argument(tree: Tree, found: Found, text: str) -> list[Edit]:
@@ -125,7 +124,7 @@ def _replace_argument(tree: Tree, found: Found, text: str) -> list[Edit]:
             whitespace_after_star=new.whitespace_after_star,
         )
 
-    return tree.edits([Change(found, make)], tree.span(found.node), whole=True)
+    return tree.edits(Change(found, make), tree.span(found.node), whole=True)
 
 
 def _replace_statement(tree: Tree, found: Found, text: str) -> list[Edit]:
@@ -139,4 +138,4 @@ def _replace_statement(tree: Tree, found: Found, text: str) -> list[Edit]:
         new[-1] = new[-1].with_changes(semicolon=old.semicolon)
         return cst.FlattenSentinel(new)
 
-    return tree.edits([Change(found, make)], tree.span(found.node), whole=True)
+    return tree.edits(Change(found, make), tree.span(found.node), whole=True)

@@ -35,8 +35,8 @@ def without_item(found: Found) -> Change:
     if isinstance(holder.node, cst.Call | cst.Dict | cst.List | cst.Set):
         index = index_in(holder.node, found.node)
         return Change(holder, lambda updated: _without_in_row(updated, index))
-    if isinstance(found.node, cst.Decorator):
-        return Change(found, lambda _: cst.RemoveFromParent())
+    if isinstance(found.node, cst.Decorator) and isinstance(holder.node, cst.FunctionDef | cst.ClassDef):
+        return _without_decorator(holder, holder.node, found.node)
     if isinstance(found.node, cst.WithItem) and isinstance(holder.node, cst.With):
         return _without_with_item(holder, holder.node, found.node)
     raise CannotEditError("what is around it can't do without it")
@@ -71,6 +71,26 @@ def _consists_of(parent: cst.CSTNode, node: cst.BaseExpression) -> bool:
         return node is parent.item
     holders = (cst.Expr, *_ASSIGNMENTS, cst.Arg, cst.BaseElement, cst.StarredDictElement)
     return isinstance(parent, holders) and node is parent.value
+
+
+def _without_decorator(
+    holder: Found, statement: cst.FunctionDef | cst.ClassDef, decorator: cst.Decorator
+) -> Change:
+    """The comments above a decorator come to stand above what follows it."""
+    index = next(number for number, one in enumerate(statement.decorators) if one is decorator)
+
+    def make(updated: cst.CSTNode) -> Changed:
+        assert isinstance(updated, cst.FunctionDef | cst.ClassDef)
+        decorators = list(updated.decorators)
+        kept = decorators.pop(index).leading_lines
+        if index < len(decorators):
+            lines = [*kept, *decorators[index].leading_lines]
+            decorators[index] = decorators[index].with_changes(leading_lines=lines)
+            return updated.with_changes(decorators=decorators)
+        lines = [*kept, *updated.lines_after_decorators]
+        return updated.with_changes(decorators=decorators, lines_after_decorators=lines)
+
+    return Change(holder, make)
 
 
 def _without_with_item(holder: Found, statement: cst.With, item: cst.WithItem) -> Change:

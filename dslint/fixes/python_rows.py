@@ -48,16 +48,15 @@ class Row:
     def with_last(self, item: Item, indent: str) -> Row:
         """The row with a further item at its end, on a line of its own where the last one has one."""
         if not self.items:
-            return Row((item,), self.gaps, False)
+            return Row((item,), _gaps_of_one(self.gaps[0], indent), False)
         last = self.gaps[-1]
         before = self.gaps[-2]
         if isinstance(before, cst.ParenthesizedWhitespace):
             first_line = _line_of(last) or _bare_line(before)
             gap: Gap = before.with_changes(first_line=first_line, empty_lines=_empty_lines(last))
             end = _without_comments(last)
-        elif _comments(last) and isinstance(last, cst.ParenthesizedWhitespace):
-            deeper = cst.SimpleWhitespace(last.last_line.value + indent)
-            gap, end = last.with_changes(last_line=deeper), _without_comments(last)
+        elif _comments(last):
+            gap, end = _deeper(last, indent), _without_comments(last)
         else:
             gap, end = _usual(self.gaps[1:-1]), last
         return Row((*self.items, item), (*self.gaps[:-1], gap, end), self.trailing)
@@ -184,6 +183,17 @@ def _usual(gaps: Sequence[Gap]) -> Gap:
     """What follows the commas of a row that stands on one line."""
     simple = [gap for gap in gaps if isinstance(gap, cst.SimpleWhitespace)]
     return simple[-1] if simple else BLANK
+
+
+def _gaps_of_one(gap: Gap, indent: str) -> tuple[Gap, Gap]:
+    """What stands before and behind the first item of a row that was empty."""
+    return (_deeper(gap, indent), _without_comments(gap)) if _comments(gap) else (NO_GAP, NO_GAP)
+
+
+def _deeper(gap: Gap, indent: str) -> Gap:
+    """A gap with a line end, after which an item stands further in than a closing bracket."""
+    assert isinstance(gap, cst.ParenthesizedWhitespace)
+    return gap.with_changes(last_line=cst.SimpleWhitespace(gap.last_line.value + indent))
 
 
 def _line_of(gap: Gap) -> cst.TrailingWhitespace | None:

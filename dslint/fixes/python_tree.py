@@ -21,12 +21,20 @@ from dslint.fixes.edit import CannotEditError, Edit, applied
 _BOM = "\ufeff"
 _FORM_FEED = 0x0C
 
-_FRAMES = (
-    cst.Module,
-    cst.IndentedBlock,
-    cst.SimpleStatementSuite,
-    cst.SimpleStatementLine,
-)  # begin as what they hold
+_PIECES = (
+    cst.BaseExpression,
+    cst.BaseSmallStatement,
+    cst.BaseCompoundStatement,
+    cst.Arg,
+    cst.BaseElement,
+    cst.BaseDictElement,
+    cst.Decorator,
+    cst.WithItem,
+    cst.AssignTarget,
+)  # what has a span in `ast` too; brackets, commas and blocks have none
+
+_WIDER = (cst.Module, cst.IndentedBlock, cst.FunctionDef, cst.ClassDef, cst.Parameters, cst.Param)
+# decorators and annotations stand outside of the place that LibCST gives for these
 
 Changed: TypeAlias = cst.CSTNode | cst.FlattenSentinel[cst.CSTNode] | cst.RemovalSentinel
 
@@ -111,7 +119,7 @@ class Tree:
         The span of a node over several lines may end with its first line. Where two calls begin there, nobody
         can tell which one is meant.
         """
-        around = [found for found in self.around(span) if not isinstance(found.node, _FRAMES)]
+        around = [found for found in self.around(span) if isinstance(found.node, _PIECES)]
         exact = [found for found in around if self.span(found.node) == span]
         if exact:
             return exact
@@ -133,25 +141,25 @@ class Tree:
         line = self.source.data[span.start : span.end].split(b"\n", 1)[0].split(b"\r", 1)[0]
         return Span(span.start, span.start + len(line.decode("utf-8", "replace").rstrip().encode()))
 
-    def edits(self, changes: list[Change], near: Span | None = None, whole: bool = False) -> list[Edit]:
-        """Makes changes of nodes, none of which is replaced inside of another one that is.
+    def edits(self, change: Change, near: Span | None = None, whole: bool = False) -> list[Edit]:
+        """Makes a change of a node.
 
         Args:
-            changes: what becomes of which node.
-            near: where the change is; the first changed node where it isn't given.
+            change: what becomes of which node.
+            near: where the change is; the node where it isn't given.
             whole: see `difference`.
 
         Raises:
             CannotEditError: what comes out is no Python.
         """
         try:
-            changed = self.module.visit(_Rewriter(changes))
+            changed = self.module.visit(_Rewriter(change))
             code = changed.code.encode("utf-8") if isinstance(changed, cst.Module) else b""
         except (cst.CSTValidationError, UnicodeEncodeError, TypeError):
             raise CannotEditError("what comes out would be no Python") from None
         except RecursionError:
             raise CannotEditError("the file is nested too deeply") from None
-        near = near or self.span(changes[0].at.node)
+        near = near or self.span(change.at.node)
         back = Span(self._in_code(near.start), self._in_code(near.end))
         edits = [self._moved(edit) for edit in difference(self.code, code, back, whole)]
         check(applied(self.source, edits))
@@ -248,24 +256,22 @@ class _Finder(cst.CSTVisitor):
         if holds:
             self.found.append(Found(node, tuple(self.above)))
         self.above.append(node)
-        # decorators stand before the place of what they decorate
-        return holds or isinstance(node, cst.Module | cst.FunctionDef | cst.ClassDef)
+        return holds or isinstance(node, _WIDER)
 
     def on_leave(self, original_node: cst.CSTNode) -> None:
         self.above.pop()
 
 
 class _Rewriter(cst.CSTTransformer):
-    """Changes some nodes, and walks nowhere else."""
+    """Changes a node, and walks nowhere else."""
 
-    def __init__(self, changes: list[Change]) -> None:
+    def __init__(self, change: Change) -> None:
         super().__init__()
-        self.changes = {change.at.node: change.make for change in changes}
-        self.way = {node for change in changes for node in change.at.above}
+        self.change = change
+        self.way = set(change.at.above)
 
     def on_visit(self, node: cst.CSTNode) -> bool:
         return node in self.way
 
     def on_leave(self, original_node: cst.CSTNode, updated_node: cst.CSTNode) -> Any:
-        make = self.changes.get(original_node)
-        return updated_node if make is None else make(updated_node)
+        return self.change.make(updated_node) if original_node is self.change.at.node else updated_node

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
+from collections.abc import Callable
 from typing import Any
 
 import libcst as cst
@@ -11,7 +12,7 @@ import libcst as cst
 from dslint.documents.python_reader import Script
 from dslint.documents.source import Source, Span
 from dslint.fixes.edit import CannotEditError
-from dslint.fixes.python_tree import parsed
+from dslint.fixes.python_tree import Changed, parsed
 
 _WITHOUT_BRACKETS = (cst.NamedExpr, cst.Yield, cst.Tuple)
 
@@ -78,6 +79,19 @@ def in_brackets(value: cst.BaseExpression) -> cst.BaseExpression:
         lpar=[cst.LeftParen(), *value.lpar],
         rpar=[*value.rpar, cst.RightParen()],
     )
+
+
+def in_place_of(new: cst.BaseExpression) -> Callable[[cst.CSTNode], Changed]:
+    """Puts an expression in the place of another, inside the brackets around that one."""
+
+    def make(old: cst.CSTNode) -> Changed:
+        assert isinstance(old, cst.BaseExpression)
+        lpar, rpar = list(old.lpar), list(old.rpar)
+        if isinstance(old, cst.Tuple | cst.GeneratorExp):  # the innermost brackets are its own
+            lpar, rpar = lpar[:-1], rpar[1:]
+        return new.with_changes(lpar=[*lpar, *new.lpar], rpar=[*new.rpar, *rpar])
+
+    return make
 
 
 def only_replaces(before: Source, after: Source, span: Span, text: str) -> bool:

@@ -91,7 +91,9 @@ def move_key(document: Document, path: NodePath, to: NodePath) -> list[Edit]:
     Raises:
         CannotEditError: it is not there, something is at `to`, or it can't be done in this text.
     """
-    if to and to[:-1] == path[:-1] and isinstance(to[-1], str):
+    if not to:
+        raise CannotEditError("it would replace the whole file")
+    if to[:-1] == path[:-1] and isinstance(to[-1], str):
         return rename_key(document, path, to[-1])
     route = _only(document, path)
     if to[: len(path)] != path:
@@ -111,7 +113,13 @@ def _route(document: Document, path: NodePath) -> Route:
     """The route to a path in a file that can be edited."""
     if document.problem is not None:
         raise CannotEditError(f"the file can't be read: {document.problem.message}")
-    return route_to(lay_out(document.source), path)
+    route = route_to(lay_out(document.source), path)
+    value = document.value
+    for name in path[: len(route.steps)]:
+        if isinstance(value, dict) and name not in value:
+            raise CannotEditError("a key that is no text is not edited")
+        value = value[name]
+    return route
 
 
 def _existing(document: Document, path: NodePath) -> Route:

@@ -171,7 +171,7 @@ def _taken_out_of_block(layout: YamlLayout, entry: Entry) -> Edit:
     if entry.reach > entry.end:
         end = max(end, layout.line_start(entry.reach))
     if not layout.before_on_line(entry.start).strip():
-        if entry.value.is_block:
+        if entry.value.is_block or entry.value.is_empty:
             end = _end_of_inner_comments(layout, end, len(layout.indent(entry.start)))
         return layout.edit(layout.line_start(entry.start), end, "")
     while end < len(layout.text) and layout.text[end].isspace():  # the next entry moves up behind the dash

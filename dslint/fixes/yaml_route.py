@@ -63,7 +63,7 @@ def route_to(layout: YamlLayout, path: NodePath) -> Route:
         if node is None:
             break
         if isinstance(name, int) and node.kind == "mapping":
-            raise CannotEditError("a key that is a number is not edited")
+            raise CannotEditError("a key that is no text is not edited")
         _refuse_shared(layout, node, path[:depth])
         found = places_of(node, name)
         if not found:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
 from dslint.documents.document import Document
@@ -18,11 +18,11 @@ from dslint.runs.accelerate import (
     plain_value,
     section_of,
 )
-from dslint.runs.effective import span_of_entry
+from dslint.runs.effective import EffectiveConfig, span_of_entry
 from dslint.runs.facts import Fact, Facts
 from dslint.runs.item import Item
-from dslint.runs.near_names import advice, near_name
-from dslint.runs.unknown import Unknown
+from dslint.runs.near_names import Near, advice, near_name
+from dslint.runs.unknown import UNDECIDABLE, Unknown
 
 
 def unknown_keys(document: Document | None) -> tuple[Item, ...]:
@@ -31,13 +31,24 @@ def unknown_keys(document: Document | None) -> tuple[Item, ...]:
         return ()
     return tuple(
         Item(
-            {"key": str(name), "advice": advice(near_name(str(name), KNOWN_KEYS))},
+            _about_name(str(name), near_name(str(name), KNOWN_KEYS), section_of(document)),
             document.source,
             span_of_entry(document, (SECTION, name)),
         )
         for name in section_of(document)
         if name not in KNOWN_KEYS and name not in OTHER_ARGUMENTS
     )
+
+
+def _about_name(name: str, near: Near | None, taken: Container[Any]) -> dict[str, Any]:
+    """The fields of an item about an unknown name; `near` is None where that key stands there as well."""
+    is_free = near is not None and near.key not in taken
+    return {
+        "key": name,
+        "advice": advice(near),
+        "near": near.key if near is not None and is_free else None,
+        "slip": near is not None and is_free and near.is_slip,
+    }
 
 
 def unused_section(document: Document | None) -> tuple[Item, ...]:
@@ -50,7 +61,7 @@ def unused_section(document: Document | None) -> tuple[Item, ...]:
     place = span_of_entry(document, ("distributed_type",))
     return (
         Item(
-            {"type": str(kind)},
+            {"type": str(kind), "type_place": place},
             document.source,
             document.keys[(SECTION,)],
             ((place, "the type that counts"),),
@@ -75,31 +86,33 @@ def unknown_top_keys(document: Document | None) -> tuple[Item, ...]:
     if document is None or document.value.get("compute_environment", "LOCAL_MACHINE") != "LOCAL_MACHINE":
         return ()
     return tuple(
-        Item(
-            {"key": str(name), "advice": _home_or_near(str(name))},
-            document.source,
-            span_of_entry(document, (name,)),
-        )
+        Item(_about_top_key(str(name), document), document.source, span_of_entry(document, (name,)))
         for name in document.value
         if name not in TOP_KEYS
     )
 
 
-def _home_or_near(name: str) -> str:
-    """The end of a message about a key outside of all sections."""
+def _about_top_key(name: str, document: Document) -> dict[str, Any]:
+    """The fields of an item about a key outside of all sections, which may be one of the DeepSpeed section."""
     if name in KNOWN_KEYS:
-        return f": it belongs into `{SECTION}`"
-    return advice(near_name(name, TOP_KEYS))
+        fields = _about_name(name, None, ())
+        return {**fields, "advice": f": it belongs into `{SECTION}`", "home": f"{SECTION}.{name}"}
+    return {**_about_name(name, near_name(name, TOP_KEYS), document.value), "home": None}
 
 
-def keys_beside_config_file(document: Document | None) -> tuple[Item, ...]:
-    """Inline keys that Accelerate refuses beside a config file (DeepSpeedPlugin._deepspeed_config_checks)."""
+def keys_beside_config_file(document: Document | None, config: EffectiveConfig | None = None) -> tuple[Item, ...]:
+    """Inline keys that Accelerate refuses beside a config file (DeepSpeedPlugin._deepspeed_config_checks).
+
+    Args:
+        document: the Accelerate file.
+        config: what the config file says.
+    """
     reference = None if document is None else config_file(document)
     if document is None or reference is None:
         return ()
     return tuple(
         Item(
-            {"key": name},
+            {"key": name, "same": _says_the_same(name, section_of(document)[name], config)},
             document.source,
             span_of_entry(document, (SECTION, name)),
             ((reference[1], "the config file"),),
@@ -107,6 +120,15 @@ def keys_beside_config_file(document: Document | None) -> tuple[Item, ...]:
         for name in section_of(document)
         if name in IN_DEEPSPEED_TERMS
     )
+
+
+def _says_the_same(name: str, value: Any, config: EffectiveConfig | None) -> bool | Unknown:
+    """Whether a config says, in words or by its default, what an inline key does."""
+    effective = UNDECIDABLE if config is None else config.value(tuple(map(str, IN_DEEPSPEED_TERMS[name])))
+    if isinstance(effective, Unknown):
+        return effective
+    plain = plain_value(value)
+    return bool(plain == effective or (effective is None and plain in ("none", "None")))
 
 
 def precision_beside_config_file(document: Document | None) -> tuple[Item, ...]:
@@ -154,16 +176,22 @@ def _clippings_of_zero(facts: Facts) -> tuple[Item, ...]:
     return (*in_file, *clippings_of_zero(facts))
 
 
+def _is_config(facts: Facts) -> bool:
+    """Whether the run's config is what an Accelerate file's own keys make."""
+    return facts.run.accelerate is not None and facts.run.accelerate.source is facts.main_source
+
+
 FACTS: Mapping[str, Fact] = {
+    "accelerate.is_config": Fact("whether the config is what an Accelerate file's own keys make", _is_config),
     "accelerate.unknown_keys": Fact(
         "inline keys that Accelerate doesn't read",
         lambda facts: unknown_keys(facts.run.accelerate),
-        frozenset({"key", "advice"}),
+        frozenset({"key", "advice", "near", "slip"}),
     ),
     "accelerate.unused_section": Fact(
         "a DeepSpeed section beside another distributed_type (one item or none)",
         lambda facts: unused_section(facts.run.accelerate),
-        frozenset({"type"}),
+        frozenset({"type", "type_place"}),
     ),
     "accelerate.unknown_type": Fact(
         "a distributed_type that Accelerate doesn't have, None where it is missing (one item or none)",
@@ -173,12 +201,12 @@ FACTS: Mapping[str, Fact] = {
     "accelerate.unknown_top_keys": Fact(
         "keys outside of all sections that Accelerate refuses",
         lambda facts: unknown_top_keys(facts.run.accelerate),
-        frozenset({"key", "advice"}),
+        frozenset({"key", "advice", "near", "slip", "home"}),
     ),
     "accelerate.keys_beside_config_file": Fact(
-        "inline keys that Accelerate refuses beside a config file",
-        lambda facts: keys_beside_config_file(facts.run.accelerate),
-        frozenset({"key"}),
+        "inline keys that Accelerate refuses beside a config file; `same` where the file says that too",
+        lambda facts: keys_beside_config_file(facts.run.accelerate, facts.config),
+        frozenset({"key", "same"}),
     ),
     "accelerate.precision_beside_config_file": Fact(
         "a mixed_precision that Accelerate refuses beside a config file (one item or none)",

@@ -19,6 +19,12 @@ Items = tuple[Item, ...]
 FALSE_WORDS = ("false", "no", "off", "0", "none", "null")
 REPLACED = ("steps_per_print", "zero_allow_untested_optimizer")
 """Keys that Accelerate may replace before it looks for "auto" (Accelerator._prepare_deepspeed)."""
+ACCELERATES_DEFAULTS: Mapping[str, Any] = {
+    "stage": 2,
+    "device": "none",
+    "stage3_gather_16bit_weights_on_model_save": False,
+}
+"""What Accelerate puts for "auto" in zero_optimization, unless its launcher was told otherwise."""
 NOTE_PREFIXES = ("_", "//", "#", "$", "comment")
 
 
@@ -68,11 +74,12 @@ def _unknown_item(document: Document, keys: KeyTable, path: NamePath, section: S
     name = path[-1]
     siblings = section.get("properties", {})
     near = near_name(name, [key for key, node in siblings.items() if "x-until" not in node])
-    homes = keys.sections_by_key.get(name, ())
+    homes = _homes(name, keys)
     home = homes[0] if len(homes) == 1 and near is None else None
     given = _sibling_names(document.value, path[:-1])
     raises = section.get("x-unknown-keys") == "raises"
     is_dropped = raises and given[name] == "auto"
+    was_removed = "x-until" in siblings.get(name, {})
     fields = {
         "key": name,
         "section": ".".join(path[:-1]),
@@ -83,11 +90,45 @@ def _unknown_item(document: Document, keys: KeyTable, path: NamePath, section: S
         "has_home": home is not None,
         "advice": _advice(siblings.get(name, {}), near, home),
         "since": section.get("x-unknown-raises-since", ""),
+        "new_name": None if was_removed else _new_name(near, given[name], given, siblings, keys),
+        "home": None if home is None or was_removed else _free_place(document.value, (*home, name)),
     }
     later = _release_that_brings(path, keys)
     if later is not None:
         fields |= {"is_slip": False, "has_home": False, "advice": f" (DeepSpeed has it from {later} on)"}
+        fields |= {"new_name": None, "home": None}
     return Item(fields, document.source, span_of_entry(document, path))
+
+
+def _homes(name: str, keys: KeyTable) -> list[NamePath]:
+    """The sections that have a key of this name today."""
+    sections = keys.sections_by_key.get(name, ())
+    return [section for section in sections if "x-until" not in (keys.node((*section, name)) or {})]
+
+
+def _new_name(
+    near: Near | None, value: Any, given: Mapping[str, Any], siblings: Mapping[str, Schema], keys: KeyTable
+) -> str | None:
+    """The name that a key can be given in its place; None where it is taken or wouldn't go with the value."""
+    if near is None or near.key in given:
+        return None
+    node = siblings[near.key]
+    if value == "auto":
+        return near.key if node.get("x-auto") == "filled" else None
+    from dslint.runs.schema_check import fits
+
+    return near.key if near.is_slip or fits(value, node, keys.schema) else None
+
+
+def _free_place(value: Any, path: NamePath) -> str | None:
+    """A path with dots, where a key belongs; None where it can't go there: something else is in the way."""
+    for name in path:
+        if not isinstance(value, dict):
+            return None
+        if name not in value:
+            return ".".join(path)
+        value = value[name]
+    return None
 
 
 def _release_that_brings(path: NamePath, keys: KeyTable) -> str | None:
@@ -147,6 +188,7 @@ def _is_value_of_its_own(keys: KeyTable, path: NodePath, value: Any) -> bool:
 
 def _wrong_item(document: Document, keys: KeyTable, path: NodePath, value: Any, loader: str | Unknown) -> Item:
     from dslint.runs.expected import expected, shown
+    from dslint.runs.meant import meant_value
 
     names = tuple(step for step in path if isinstance(step, str))
     node = keys.node(names) or {}
@@ -159,6 +201,8 @@ def _wrong_item(document: Document, keys: KeyTable, path: NodePath, value: Any, 
         "refused": _is_refused(keys, names, node, value, loader),
         "section": names[0] if len(names) > 1 else "",
         "is_typed": "x-type" in node or keys.section(node).get("x-unknown-keys") == "raises",
+        "is_null": value is None,
+        "meant": meant_value(value, node, keys) if path == names else None,
     }
     return Item(fields, document.source, span_of_entry(document, path))
 
@@ -214,6 +258,7 @@ def _auto_item(document: Document, path: NamePath, node: Schema) -> Item:
         "section": path[0] if len(path) > 1 else "",
         "filled_by_accelerate": node.get("x-auto") == "accelerate",
         "is_flag": node.get("x-coerces") == "truthiness",
+        "accelerates": ACCELERATES_DEFAULTS.get(path[-1]) if path[:1] == ("zero_optimization",) else None,
     }
     return Item(fields, document.source, span_of_entry(document, path))
 
@@ -223,10 +268,22 @@ def _strange_auto(document: Document, keys: KeyTable) -> Items:
     if not is_config(document, keys):
         return ()
     return tuple(
-        Item({"key": ".".join(path)}, document.source, span_of_entry(document, path))
+        Item(
+            {"key": ".".join(path), "new_name": _filled_name(document.value, keys, path)},
+            document.source,
+            span_of_entry(document, path),
+        )
         for path in autos_on_unknown_keys(document.value, keys)
         if path[:2] not in (("optimizer", "params"), ("scheduler", "params")) and path[0] not in REPLACED
     )
+
+
+def _filled_name(value: Any, keys: KeyTable, path: NamePath) -> str | None:
+    """The key beside it that the Trainer fills and whose name this one plainly stands for."""
+    section = keys.node(path[:-1])
+    properties = keys.section(section).get("properties", {}) if section is not None else {}
+    near = near_name(path[-1], properties)
+    return _new_name(near, "auto", _sibling_names(value, path[:-1]), properties, keys)
 
 
 FACTS: Mapping[str, Fact] = {
@@ -239,18 +296,43 @@ FACTS: Mapping[str, Fact] = {
         "keys that their section doesn't have",
         lambda facts: _unknown(facts.document, facts.keys),
         frozenset(
-            {"key", "section", "is_top_level", "refused", "is_slip", "has_home", "advice", "since", "is_dropped"}
+            {
+                "key",
+                "section",
+                "is_top_level",
+                "refused",
+                "is_slip",
+                "has_home",
+                "advice",
+                "since",
+                "is_dropped",
+                "new_name",
+                "home",
+            }
         ),
     ),
     "keys.wrong": Fact(
         "values that their key doesn't take",
         lambda facts: _wrong(facts.document, facts.keys, facts.loader),
-        frozenset({"key", "shown", "expected", "counts_as_true", "says_false", "refused", "is_typed", "section"}),
+        frozenset(
+            {
+                "key",
+                "shown",
+                "expected",
+                "counts_as_true",
+                "says_false",
+                "refused",
+                "is_typed",
+                "section",
+                "is_null",
+                "meant",
+            }
+        ),
     ),
     "keys.strange_auto": Fact(
         'keys that DeepSpeed doesn\'t know, with the value "auto"',
         lambda facts: _strange_auto(facts.document, facts.keys),
-        frozenset({"key"}),
+        frozenset({"key", "new_name"}),
     ),
     "keys.unfilled_auto": Fact(
         'keys with the value "auto" that nobody fills',
@@ -265,6 +347,7 @@ FACTS: Mapping[str, Fact] = {
                 "section",
                 "is_flag",
                 "filled_by_accelerate",
+                "accelerates",
             }
         ),
     ),

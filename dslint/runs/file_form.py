@@ -7,8 +7,11 @@ from collections.abc import Mapping
 from dslint.documents.document import Document, NodePath
 from dslint.runs.facts import Fact
 from dslint.runs.item import Item
+from dslint.runs.keys import KeyTable
 
 Items = tuple[Item, ...]
+PYTHON_WORDS = {"True": True, "False": False, "None": None}
+"""Python's words for what JSON writes as true, false and null."""
 
 
 def _syntax_problems(document: Document) -> Items:
@@ -27,7 +30,11 @@ def _not_strict(document: Document) -> Items:
 def _duplicates(document: Document) -> Items:
     return tuple(
         Item(
-            {"key": str(duplicate.path[-1]), "path": ".".join(map(str, duplicate.path))},
+            {
+                "key": str(duplicate.path[-1]),
+                "path": ".".join(map(str, duplicate.path)),
+                "first": duplicate.first,
+            },
             document.source,
             duplicate.second,
             ((duplicate.first, "first given here"),),
@@ -50,10 +57,10 @@ def is_python_word(document: Document, path: NodePath) -> bool:
     span = document.values.get(path)
     if document.language == "python":
         return False
-    return span is not None and document.source.slice(span).rstrip(", ") in ("True", "False", "None")
+    return span is not None and document.source.slice(span).rstrip(", ") in PYTHON_WORDS
 
 
-def _python_words(document: Document) -> Items:
+def _python_words(document: Document, keys: KeyTable) -> Items:
     """True, False and None as in Python; at the end of a line, a comma becomes part of the text."""
     return tuple(
         Item(
@@ -62,6 +69,9 @@ def _python_words(document: Document) -> Items:
                 "text": text,
                 "key": str(path[-1]),
                 "takes_comma": text.endswith(","),
+                "place": document.keys[path],
+                "meant": PYTHON_WORDS[text.rstrip(", ")],
+                "is_typed": _is_typed(path, keys),
             },
             document.source,
             span,
@@ -70,6 +80,12 @@ def _python_words(document: Document) -> Items:
         if path in document.keys and is_python_word(document, path)
         for text in [document.source.slice(span)]
     )
+
+
+def _is_typed(path: NodePath, keys: KeyTable) -> bool:
+    """Whether a typed section converts the value, or refuses it."""
+    node = keys.node(tuple(step for step in path if isinstance(step, str))) or {}
+    return "x-type" in node or keys.section(node).get("x-unknown-keys") == "raises"
 
 
 FACTS: Mapping[str, Fact] = {
@@ -86,7 +102,7 @@ FACTS: Mapping[str, Fact] = {
     "file.duplicates": Fact(
         "keys that stand twice in one object",
         lambda facts: _duplicates(facts.document),
-        frozenset({"key", "path"}),
+        frozenset({"key", "path", "first"}),
     ),
     "file.placeholders": Fact(
         "the unfilled placeholders of a template (one item or none)",
@@ -95,7 +111,7 @@ FACTS: Mapping[str, Fact] = {
     ),
     "file.python_words": Fact(
         "True, False and None written as in Python",
-        lambda facts: _python_words(facts.document),
-        frozenset({"word", "text", "key", "takes_comma"}),
+        lambda facts: _python_words(facts.document, facts.keys),
+        frozenset({"word", "text", "key", "takes_comma", "place", "meant", "is_typed"}),
     ),
 }

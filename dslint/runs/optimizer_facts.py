@@ -11,7 +11,8 @@ from dslint.runs.effective import EffectiveConfig, span_of_entry
 from dslint.runs.facts import Fact
 from dslint.runs.item import Item
 from dslint.runs.keys import NamePath
-from dslint.runs.near_names import advice, near_name
+from dslint.runs.meant import plain_number
+from dslint.runs.near_names import Near, advice, near_name
 from dslint.runs.optimizers import (
     OptimizerSection,
     default_value,
@@ -29,6 +30,7 @@ from dslint.runs.optimizers import (
     unknown_params,
     unknown_scheduler_params,
 )
+from dslint.runs.schema_check import fits
 from dslint.runs.unknown import UNDECIDABLE, Unknown
 
 Items = tuple[Item, ...]
@@ -139,24 +141,51 @@ def items(
         return names
     document: Document = config.document
     return tuple(
-        Item(
-            {
-                "key": name,
-                "value": config.written((*path, name)),
-                "advice": _did_you_mean(name, [key for key in known if key != name]),
-            },
-            document.source,
-            span_of_entry(document, (*path, name)),
-        )
+        Item(_fields(config, path, name, known), document.source, span_of_entry(document, (*path, name)))
         for name in names or ()
     )
 
 
-def _did_you_mean(name: str, known: Iterable[str]) -> str:
-    """The end of a message; empty where nothing is near."""
-    known = list(known)
+def _fields(config: EffectiveConfig, path: NamePath, name: str, known: Iterable[str]) -> Mapping[str, Any]:
+    value = config.written((*path, name))
+    near = _near_param(name, [key for key in known if key != name])
+    return {
+        "key": name,
+        "value": value,
+        "advice": advice(near),
+        "new_name": None if near is None else _new_name(config, path, near.key, value),
+        "number": plain_number(value),
+        "steps": _meant_steps(config, name, value),
+    }
+
+
+def _near_param(name: str, known: list[str]) -> Near | None:
+    """The parameter that was probably meant; None where nothing is near."""
     habit = _HABITS.get(name.lower())
-    return f": did you mean `{habit}`?" if habit in known else advice(near_name(name, known))
+    return Near(habit, is_slip=False) if habit in known else near_name(name, known)
+
+
+def _new_name(config: EffectiveConfig, path: NamePath, name: str, value: Any) -> str | None:
+    """The name that a parameter can be given; None where it is taken or wouldn't go with the value."""
+    if config.given((*path, name)) is not False:
+        return None
+    if value == "auto":
+        return name if name in FILLED_BY_TRAINER[path] else None
+    node = config.keys.node((*path, name))
+    return name if node is None or fits(value, node, config.keys.schema) else None
+
+
+def _meant_steps(config: EffectiveConfig, name: str, value: Any) -> int | None:
+    """The number of steps that a refused value plainly stands for: "10" for 10, 0 for (almost) none, a share."""
+    number = plain_number(value)
+    if isinstance(number, int) and number > 0:
+        return number
+    if name != "warmup_num_steps" or number is None or not 0 <= number < 1:
+        return None
+    total = config.value((*SCHEDULER_PARAMS, "total_num_steps"))
+    if number == 0:
+        return 1
+    return max(1, round(number * total)) if isinstance(total, int) and not isinstance(total, bool) else None
 
 
 def _known_names(config: EffectiveConfig, path: NamePath) -> tuple[str, ...]:
@@ -277,7 +306,11 @@ def _fact(meaning: str, work_out: Callable[[EffectiveConfig], Any]) -> Fact:
 
 
 def _list(meaning: str, work_out: Callable[[EffectiveConfig], Any]) -> Fact:
-    return Fact(meaning, lambda facts: work_out(facts.config), frozenset({"key", "value", "advice"}))
+    return Fact(
+        meaning,
+        lambda facts: work_out(facts.config),
+        frozenset({"key", "value", "advice", "new_name", "number", "steps"}),
+    )
 
 
 FACTS: Mapping[str, Fact] = {
@@ -309,6 +342,9 @@ FACTS: Mapping[str, Fact] = {
     "scheduler.near": _fact(
         "the scheduler that was probably meant",
         about_scheduler(lambda name, params: near_scheduler(name)),
+    ),
+    "scheduler.default_params": _fact(
+        "the params that leave everything at the scheduler's defaults: an empty section", lambda config: {}
     ),
     "scheduler.missing_params": _fact(
         "names of parameters that the scheduler can't do without",

@@ -54,9 +54,13 @@ def _share(ranks: Any, size: Any) -> Any:
 
 def _fractions(facts: Facts) -> tuple[Item, ...]:
     return tuple(
-        Item({"key": key, "value": facts.value(f"config.{key}")}, *facts.place(f"config.{key}"))
+        Item(
+            {"key": key, "value": value, "below": int(value), "above": int(value) + 1},
+            *facts.place(f"config.{key}"),
+        )
         for key in BATCH_KEYS
-        if is_fraction(facts.value(f"config.{key}"))
+        for value in [facts.value(f"config.{key}")]
+        if is_fraction(value)
     )
 
 
@@ -72,5 +76,9 @@ FACTS: Mapping[str, Fact] = {
     "train_batch": Fact("samples an optimizer step, derived", lambda facts: facts.batch.train),
     "micro_batch": Fact("samples a rank and forward pass, derived", lambda facts: facts.batch.micro),
     "accumulation": Fact("forward passes an optimizer step, derived", lambda facts: facts.batch.accumulation),
-    "batch_fractions": Fact("batch sizes that are no whole numbers", _fractions, frozenset({"key", "value"})),
+    "batch_fractions": Fact(
+        "batch sizes that are no whole numbers",
+        _fractions,
+        frozenset({"key", "value", "below", "above"}),
+    ),
 }

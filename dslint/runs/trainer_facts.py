@@ -39,10 +39,30 @@ def _unmatchable(facts: Facts) -> tuple[Item, ...]:
     )
 
 
+def _text_switches(facts: Facts) -> tuple[Item, ...]:
+    """fp16.enabled and bf16.enabled as a text; its value is what DeepSpeed makes of it."""
+    paths = [(section, "enabled") for section in ("fp16", "bf16")]
+    written = {path: facts.config.written(path) for path in paths}
+    return tuple(
+        Item(
+            {"key": ".".join(path), "value": facts.config.value(path)},
+            facts.main_source,
+            span_of_entry(facts.document, path),
+        )
+        for path in paths
+        if isinstance(written[path], str) and written[path] != "auto"
+    )
+
+
 FACTS: Mapping[str, Fact] = {
     "trainer.unmatchable": Fact(
         "values that no argument of Hugging Face's Trainer can have, with which it compares them",
         _unmatchable,
+        frozenset({"key", "value"}),
+    ),
+    "trainer.text_switches": Fact(
+        "fp16.enabled and bf16.enabled where they are a text, with what DeepSpeed makes of it",
+        _text_switches,
         frozenset({"key", "value"}),
     ),
 }

@@ -20,7 +20,8 @@ def written_entry(facts: Facts, path: NamePath) -> tuple[Document, NodePath]:
     """The file that holds a key of the run's config, or would, and the path there.
 
     Old names of keys and sections are taken for what they stand for; an Accelerate file's inline keys have names
-    of their own.
+    of their own. A switch that stands for a section (`cpu_offload`) is taken for it as a whole, but has no room
+    for its device: that is given a path in the new section, and a fix has to take the switch away as well.
 
     Raises:
         NotWritableError: if the key can't be changed in the file.
@@ -34,17 +35,21 @@ def written_entry(facts: Facts, path: NamePath) -> tuple[Document, NodePath]:
         raise NotWritableError("nobody can tell from the files what stands there")
     started_by = facts.run.accelerate
     if started_by is not None and started_by.source is document.source:
-        return started_by, _inline(path)
+        return started_by, _inline(started_by, path)
     written = _by_its_written_name(facts, path)
     _must_have_room(document.value, written)
     return document, written
 
 
-def _inline(path: NamePath) -> NodePath:
-    """The path in an Accelerate file."""
-    for name, meant in accelerate.IN_DEEPSPEED_TERMS.items():
-        if meant == path:
-            return (accelerate.SECTION, name)
+def _inline(document: Document, path: NamePath) -> NodePath:
+    """The path in an Accelerate file; of a section, if it has a single key of it."""
+    names = accelerate.IN_DEEPSPEED_TERMS
+    given = [name for name in accelerate.section_of(document) if names.get(name, ())[: len(path)] == path]
+    meant = [name for name, there in names.items() if there == path] or given
+    if len(meant) == 1:
+        return (accelerate.SECTION, meant[0])
+    if meant:
+        raise NotWritableError("several of Accelerate's inline keys stand for it")
     raise NotWritableError("Accelerate's inline keys have no name for it; a DeepSpeed config file would")
 
 
@@ -57,9 +62,7 @@ def _by_its_written_name(facts: Facts, path: NamePath) -> NodePath:
             continue
         if len(old) == length:
             return (*old, *path[length:])
-        if old == path[: len(old)]:
-            return path  # the boolean gives way to a section
-        raise NotWritableError(f"{'.'.join(map(str, old))} stands for it, which is an old form")
+        return path  # a boolean, or an old switch, gives way to a section
     return path
 
 

@@ -44,7 +44,7 @@ class SmokeServer:
 
     Attributes:
         hello: what the server told of its environment: `device` ("cuda" or "cpu"), `count` of GPUs, whether
-            `transformers` is there, the `ops` it loaded.
+            `transformers` is there, the release of `deepspeed`, the `ops` it loaded.
     """
 
     def __init__(

@@ -39,6 +39,7 @@ class ScriptTrial:
             its own files of these names; empty for a folder that holds nothing but `files`.
         where: the folder in which the command runs, below the trial's.
         steps: optimizer steps of an engine after which the script is ended; 0 to let it go on.
+        to_the_end: whether only Hugging Face's Trainer ends after these steps, and the script goes on.
     """
 
     files: Mapping[str, str]
@@ -58,6 +59,7 @@ class ScriptTrial:
     beside: str = ""
     where: str = "."
     steps: int = 0
+    to_the_end: bool = False
 
     @property
     def ranks(self) -> int:

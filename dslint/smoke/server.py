@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,7 @@ def _ready(ops: list[str], answer: Answer) -> dict[str, Any]:
         "device": "cuda" if cuda else "cpu",
         "count": torch.cuda.device_count() if cuda else 0,
         "transformers": importlib.util.find_spec("transformers") is not None,
+        "deepspeed": version("deepspeed"),
         "ops": [name for name in ops if _load(name, answer)],
         "cuda_started": torch.cuda.is_initialized(),
     }

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import contextlib
 import json
 import random
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -177,15 +179,14 @@ def checked(document: Document, edits: list[Edit], goal: Any) -> Document:
     read = read_yaml(after)
     assert read.problem is None
     assert same(read.value, goal)
-    assert (
-        yaml.safe_load(after.data.decode().replace("\r\n", "\n").replace("\t", " ").lstrip("\ufeff")) is not None
-        or not goal
-    )
+    if "\t" not in after.text and len(after.data) < 250:  # PyYAML's own parser is slow, and strict about tabs
+        assert same(yaml.load(after.text.removeprefix("\ufeff"), yaml.SafeLoader), goal)
     return read
 
 
 def own_comments(document: Document) -> list[str]:
-    return sorted(line.strip() for line in document.source.text.split("\n") if line.strip().startswith("# note "))
+    """The comments on lines of their own, one behind a list's dash included."""
+    return sorted(re.findall(r"^[ -]*(# note .*)", document.source.text, re.MULTILINE))
 
 
 @settings(max_examples=150, deadline=None)
@@ -214,8 +215,7 @@ def test_setting_anything_anywhere_leaves_the_rest_alone(
     assume(
         path
         and not any(
-            isinstance(known := document.values.get(path[:n]) and at(document, path[:n]), list)
-            for n in range(len(path))
+            isinstance(document.values.get(path[:n]) and at(document, path[:n]), list) for n in range(len(path))
         )
     )
     after = checked(document, set_key(document, path, value), with_value(document.value, path, value))
@@ -241,7 +241,7 @@ def test_renaming_changes_the_bytes_of_the_key_only(document: Document, name: st
     assert [edit.span for edit in edits] == [document.keys[path]]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(DOCUMENTS, st.data())
 def test_moving_takes_the_value_along(document: Document, data: st.DataObject) -> None:
     path = data.draw(st.sampled_from(names_only(document)))
@@ -318,12 +318,8 @@ PIECES = st.sampled_from(
 def test_whatever_the_text_edits_are_made_or_refused(text: str) -> None:
     document = read_yaml(Source("a.yaml", text.encode()))
     for change in everything(document):
-        try:
+        edits: list[Edit] = []
+        with contextlib.suppress(CannotEditError):
             edits = change()
-        except CannotEditError as refusal:
-            assert str(refusal)
-        else:
-            assert (
-                applied(applied(document.source, edits), undoing(edits, document.source)).data
-                == document.source.data
-            )
+        after = applied(document.source, edits)
+        assert applied(after, undoing(edits, document.source)).data == document.source.data

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -161,3 +162,37 @@ def _run(subject: Subject, options: Options) -> Run:
     document = read_config(Source(subject.name, subject.text.encode("utf-8", errors="surrogateescape")))
     newest = KnownVersion(NEWEST, exact=True, where="the newest", path=None, line=None)
     return Run(document, None, options, installed_version() or newest)
+
+
+@dataclass(frozen=True)
+class Excuse:
+    """Why a trial refuses what dslint rightly lets pass.
+
+    Attributes:
+        exception: the class.
+        message: a regular expression for the message.
+        reason: why it says nothing about the config.
+    """
+
+    exception: str
+    message: str
+    reason: str
+
+    def holds_for(self, comparison: Comparison) -> bool:
+        """Whether this is how the trial ended."""
+        verdict = comparison.verdict
+        return verdict.exception == self.exception and bool(re.search(self.message, verdict.message))
+
+
+EXCUSES = (
+    Excuse(
+        "ValueError",
+        r"This op had not been implemented on CPU backend",
+        "the optimizer has no op for the CPU that the trial runs on",
+    ),
+    Excuse(
+        "AssertionError",
+        r"Not able to determine model policy automatically",
+        "tensor parallelism knows the models of Hugging Face, and the trial's is none of them",
+    ),
+)

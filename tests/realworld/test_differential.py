@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pytest
 
@@ -14,7 +13,7 @@ from dslint.smoke.client import SmokeServer
 from dslint.smoke.listening import Heard
 from dslint.smoke.verdict import judge
 from tests.realworld.corpus import CONFIGS, CORPUS, CORRECTED_LABELS, trains_by_label
-from tests.realworld.differential import Comparison, Subject, compare, subjects_in
+from tests.realworld.differential import EXCUSES, Comparison, Subject, compare, subjects_in
 from tests.realworld.mutations import Breeder
 
 FEW, MANY = 60, 2_000
@@ -25,39 +24,6 @@ needs_corpus = [
     pytest.mark.skipif(not CONFIGS, reason="no corpus of configs here"),
 ]
 
-
-@dataclass(frozen=True)
-class Excuse:
-    """Why a trial refuses what dslint rightly lets pass.
-
-    Attributes:
-        exception: the class.
-        message: a regular expression for the message.
-        reason: why it says nothing about the config.
-    """
-
-    exception: str
-    message: str
-    reason: str
-
-    def holds_for(self, comparison: Comparison) -> bool:
-        """Whether this is how the trial ended."""
-        verdict = comparison.verdict
-        return verdict.exception == self.exception and bool(re.search(self.message, verdict.message))
-
-
-EXCUSES = (
-    Excuse(
-        "ValueError",
-        r"This op had not been implemented on CPU backend",
-        "the optimizer has no op for the CPU that the trial runs on",
-    ),
-    Excuse(
-        "AssertionError",
-        r"Not able to determine model policy automatically",
-        "tensor parallelism knows the models of Hugging Face, and the trial's is none of them",
-    ),
-)
 
 FALSE_ALARMS: Mapping[str, str] = {}
 """Errors that are right though the trial trains: by the name of the subject, the reason."""

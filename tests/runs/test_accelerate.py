@@ -9,8 +9,10 @@ import pytest
 from dslint.documents.document import Document
 from dslint.documents.source import Source
 from dslint.documents.yaml_reader import read_yaml
+from dslint.lint import facts_of
+from dslint.rulebook.cases import run_of
 from dslint.runs import accelerate, accelerate_facts
-from dslint.runs.unknown import UNDECIDABLE
+from dslint.runs.unknown import UNDECIDABLE, Unknown
 
 DEEPSPEED = "distributed_type: DEEPSPEED\n"
 WITH_FILE = DEEPSPEED + "deepspeed_config:\n  deepspeed_config_file: ds.json\n"
@@ -99,6 +101,59 @@ def test_precision_beside_a_config_file() -> None:
     (item,) = accelerate_facts.precision_beside_config_file(document("mixed_precision: 'no'\n" + WITH_FILE))
     assert item.fields["value"] == "no"
     assert accelerate_facts.precision_beside_config_file(document(WITH_FILE)) == ()
+
+
+def near(items: Any) -> dict[str, tuple[Any, Any]]:
+    return {item.fields["key"]: (item.fields["near"], item.fields["slip"]) for item in items}
+
+
+def test_the_key_that_was_meant_is_told_unless_it_is_there_as_well() -> None:
+    text = DEEPSPEED + "deepspeed_config:\n  zero_stag: 2\n  gradient_cliping: 1.0\n  gradient_clipping: 2.0\n"
+    assert near(accelerate_facts.unknown_keys(document(text))) == {
+        "zero_stag": ("zero_stage", True),
+        "gradient_cliping": (None, False),
+    }
+    text = DEEPSPEED + "num_machine: 1\nnum_machines: 1\nnum_process: 2\nzero_stage: 2\n"
+    found = accelerate_facts.unknown_top_keys(document(text))
+    assert near(found) == {
+        "num_machine": (None, False),
+        "num_process": ("num_processes", True),
+        "zero_stage": (None, False),
+    }
+    assert [item.fields["home"] for item in found] == [None, None, "deepspeed_config.zero_stage"]
+
+
+def test_the_type_that_counts_instead_has_a_place() -> None:
+    found = document("distributed_type: MULTI_GPU\ndeepspeed_config:\n  zero_stage: 2\n")
+    (item,) = accelerate_facts.unused_section(found)
+    assert found.source.slice(item.fields["type_place"]) == "distributed_type: MULTI_GPU"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "is_same"),
+    [
+        ("zero_stage", 2, True),
+        ("zero_stage", "'2'", True),
+        ("zero_stage", 3, False),
+        ("offload_param_device", "none", True),
+        ("offload_param_nvme_path", "none", True),
+        ("offload_param_device", "cpu", False),
+        ("gradient_accumulation_steps", 1, None),
+    ],
+)
+def test_a_key_may_say_what_the_config_file_says(key: str, value: Any, is_same: bool | None) -> None:
+    written = {"gradient_accumulation_steps": "auto", "zero_optimization": {"stage": 2}}
+    facts = facts_of(run_of({"accelerate": WITH_FILE + f"  {key}: {value}\n", "config": written}))
+    (item,) = facts.value("accelerate.keys_beside_config_file")
+    assert isinstance(item.fields["same"], Unknown) if is_same is None else item.fields["same"] is is_same
+
+
+def test_inline_keys_are_the_config_unless_a_file_is_named() -> None:
+    inline = facts_of(run_of({"accelerate": DEEPSPEED}))
+    named = facts_of(run_of({"accelerate": WITH_FILE, "config": {"zero_optimization": {"stage": 2}}}))
+    assert inline.value("accelerate.is_config") is True
+    assert named.value("accelerate.is_config") is False
+    assert facts_of(run_of({"config": {}})).value("accelerate.is_config") is False
 
 
 def test_an_init_flag_of_no_use() -> None:

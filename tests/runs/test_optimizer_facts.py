@@ -126,3 +126,49 @@ def test_an_untested_optimizer_depends_on_the_stage() -> None:
 def test_an_auto_that_is_filled_is_unknown() -> None:
     of = facts({"optimizer": {"type": "AdamW", "params": {"torch_adam": "auto", "lr": "auto"}}}, loader="hf")
     assert isinstance(of.value("config.optimizer.params.lr"), Unknown)
+
+
+def field(facts: Facts, name: str, field_name: str) -> Any:
+    (item,) = facts.value(name)
+    return item.fields[field_name]
+
+
+@pytest.mark.parametrize(
+    ("params", "new_name"),
+    [
+        ({"weight_deacy": 0.1}, "weight_decay"),
+        ({"learning_rate": 0.1}, "lr"),
+        ({"learning_rate": 0.1, "lr": 0.1}, None),  # the name is taken
+        ({"beta1": 0.9}, None),  # betas are a list
+        ({"adam_epsilon": "auto"}, "eps"),
+        ({"nothing_like_it": 1}, None),
+    ],
+)
+def test_a_parameter_gets_another_name_only_where_that_can_be_meant(
+    params: dict[str, Any], new_name: str | None
+) -> None:
+    assert field(optimizer("AdamW", **params), "optimizer.unknown_params", "new_name") == new_name
+
+
+def test_a_number_in_quotes_is_known() -> None:
+    assert field(optimizer("AdamW", lr="1e-5"), "optimizer.text_params", "number") == 1e-5
+    assert field(optimizer("AdamW", lr="small"), "optimizer.text_params", "number") is None
+
+
+@pytest.mark.parametrize(
+    ("value", "total", "steps"),
+    [
+        (0, 100, 1),
+        ("10", 100, 10),
+        (0.1, 100, 10),
+        (0.001, 100, 1),
+        (0.1, "auto", None),  # a share of nobody knows what
+        (-1, 100, None),
+        ("few", 100, None),
+        (True, 100, None),
+    ],
+)
+def test_warm_up_steps_that_are_plainly_meant(value: Any, total: Any, steps: int | None) -> None:
+    run = scheduler("WarmupDecayLR", warmup_num_steps=value, total_num_steps=total)
+    items = run.value("scheduler.refused_values")
+    assert [item.fields["steps"] for item in items] == ([] if value is True else [steps])

@@ -40,3 +40,17 @@ def test_a_placeholder_may_be_anything() -> None:
     document = read_config(Source("ds_config.json", b'{"optimizer": {"params": {"lr": ${RATE}}}}'))
     facts = facts_of(Run(document, None, Options(loader="hf"), None))
     assert facts.value("trainer.unmatchable") == ()
+
+
+@pytest.mark.parametrize(("text", "value"), [("true", True), ("False", False), ("1", True)])
+def test_a_switch_in_quotes_is_found_with_what_deepspeed_makes_of_it(text: str, value: bool) -> None:
+    document = read_config(Source("ds_config.json", json.dumps({"bf16": {"enabled": text}}).encode()))
+    (item,) = facts_of(Run(document, None, Options(loader="hf"), None)).value("trainer.text_switches")
+    assert (item.fields["key"], item.fields["value"]) == ("bf16.enabled", value)
+    assert document.source.slice(item.span) == f'"enabled": "{text}"'
+
+
+@pytest.mark.parametrize("written", [{"fp16": {"enabled": "auto"}}, {"bf16": {"enabled": True}}, {"bf16": "true"}])
+def test_what_the_trainer_can_compare_is_no_switch_in_quotes(written: dict[str, Any]) -> None:
+    document = read_config(Source("ds_config.json", json.dumps(written).encode()))
+    assert facts_of(Run(document, None, Options(loader="hf"), None)).value("trainer.text_switches") == ()

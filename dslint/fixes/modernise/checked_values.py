@@ -15,21 +15,19 @@ _POSITIVE_SINCE = "0.19.3"
 def loss_scale_floor(subject: Subject) -> Iterator[Plan]:
     """A `min_loss_scale` below 1 becomes 1.
 
-    Since 0.17.1 it must be a whole number (deepspeed/runtime/precision_config.py, DeepSpeedFP16Config), since 0.19.3
-    a positive one while the loss scale is dynamic (_validate_dynamic_loss_scale_params). At the floor a further
-    overflow ends the run (runtime/fp16/loss_scaler.py, DynamicLossScaler.update_scale).
+    Since 0.17.1 it must be a whole number (deepspeed/runtime/precision_config.py, DeepSpeedFP16Config), since
+    0.19.3 a positive one while the loss scale is dynamic (_validate_dynamic_loss_scale_params). At the floor a
+    further overflow ends the run (runtime/fp16/loss_scaler.py, DynamicLossScaler.update_scale).
     """
     value = subject.at(*_FLOOR)
     if isinstance(value, bool) or not isinstance(value, int | float) or not _is_refused(subject, value):
         return
-    text = (
-        f"{value} is now 1: DeepSpeed {_since(value)} takes no lower floor, so a loss scale below 1 can't be had"
-    )
+    text = f"{value} is now 1, the lowest that DeepSpeed takes since {_since(value)}: the loss scale stops there"
     yield Plan("dropped", _FLOOR, text, (subject.set(*_FLOOR, to=1),))
 
 
 def _since(value: float) -> str:
-    return _POSITIVE_SINCE if value == int(value) else _WHOLE_SINCE
+    return _POSITIVE_SINCE if _is_whole(value) else _WHOLE_SINCE
 
 
 def _is_refused(subject: Subject, value: float) -> bool:
@@ -37,7 +35,11 @@ def _is_refused(subject: Subject, value: float) -> bool:
         return False
     is_dynamic = subject.at("fp16", "loss_scale") in (None, 0, "auto")
     is_on = truth(subject.at("fp16", "enabled")) is not False and subject.has("fp16", "enabled")
-    return value != int(value) or (is_dynamic and is_on)
+    return not _is_whole(value) or (is_dynamic and is_on)
+
+
+def _is_whole(value: float) -> bool:
+    return isinstance(value, int) or value.is_integer()
 
 
 _COUNTS = {
@@ -50,8 +52,8 @@ _LEAST_WARMUP = 2
 def whole_step_counts(subject: Subject) -> Iterator[Plan]:
     """Counts of steps become whole and positive.
 
-    The warm-up takes no other since 0.19.3, LRRangeTest since 0.19.4 (deepspeed/runtime/lr_schedules.py). A warm-up of
-    fewer than 2 steps counted as one of 2, and still does: WarmupLR and WarmupCosineLR take the larger one.
+    The warm-up takes no other since 0.19.3, LRRangeTest since 0.19.4 (deepspeed/runtime/lr_schedules.py). A
+    warm-up of fewer than 2 steps counted as one of 2, and still does: WarmupLR and WarmupCosineLR take the larger.
     """
     name, since = _COUNTS.get(_text(subject.at("scheduler", "type")), ("", "0"))
     path = ("scheduler", "params", name)
@@ -62,16 +64,16 @@ def whole_step_counts(subject: Subject) -> Iterator[Plan]:
         return
     whole = _same_count(name, value)
     if whole is None:
-        yield Plan("left", path, f"DeepSpeed {since} takes whole numbers of at least 1 only: decide on one")
+        yield Plan("left", path, f"since DeepSpeed {since} only whole numbers from 1 on are taken: decide on one")
     else:
-        text = f"{value} is now {whole}, which means the same: DeepSpeed {since} takes whole numbers of at least 1 only"
+        text = (
+            f"{value} is now {whole}, which means the same: since {since} only whole numbers from 1 on are taken"
+        )
         yield Plan("carried over", path, text, (subject.set(*path, to=whole),))
 
 
 def _same_count(name: str, value: float) -> int | None:
-    if name == "warmup_num_steps" and value < _LEAST_WARMUP:
-        return _LEAST_WARMUP
-    return int(value) if value > 0 and value == int(value) else None
+    return _LEAST_WARMUP if name == "warmup_num_steps" and value < _LEAST_WARMUP else None
 
 
 def _text(value: Any) -> str:

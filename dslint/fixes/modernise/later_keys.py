@@ -23,7 +23,7 @@ _SINCE_BEFORE_HISTORY = {
 
 
 def later_keys(subject: Subject) -> Iterator[Plan]:
-    """Keys that the target doesn't have yet are left: whether the run can do without them is not for dslint to say."""
+    """Keys that the target doesn't have yet are left: a person must say whether the run can do without them."""
     newest = KeyTable(load_schema())
     if subject.target.key < parse_release(load_schema()["x-deepspeed"]).key:
         yield from _later_below(subject, newest, subject.value, ())

@@ -1,4 +1,4 @@
-"""Offloading: one switch each for optimizer and parameters at first, sections with a device since DeepSpeed 0.3.15."""
+"""Offloading: switches for optimizer and parameters at first, sections with a device since DeepSpeed 0.3.15."""
 
 from __future__ import annotations
 
@@ -62,10 +62,10 @@ def _device(section: Any) -> Any:
 def pinned_memory(subject: Subject) -> Iterator[Plan]:
     """`cpu_offload_use_pin_memory` becomes `pin_memory` in the offload sections.
 
-    Read from 0.3.12 (deepspeed/runtime/zero/constants.py); since 0.7.0 the key is deprecated and no longer hands its
-    value on (runtime/zero/config.py, `set_new_param: False`). Without it pin_memory is true since 0.19.5 and was
-    false before. `cpu_offload_pin_memory` is a misspelling that no release read, and is refused since 0.7.0; pinning
-    is about speed only, so it may have what it asks for.
+    Read from 0.3.12 on (deepspeed/runtime/zero/constants.py); since 0.7.0 the key is deprecated and no longer
+    hands its value on (runtime/zero/config.py, `set_new_param: False`). Without it pin_memory is true since 0.19.5
+    and was false before. `cpu_offload_pin_memory` is a misspelling that no release read, and is refused since
+    0.7.0; pinning is about speed only, so it may have what it asks for.
     """
     if not subject.is_from(SECTIONS_SINCE):
         return

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dslint.fixes.modernise.subject import KeyChange, Plan, Subject
+from dslint.fixes.modernise.subject import Plan, Subject
 
-_PARAMS = ("optimizer", "params")
-_LIMIT, _CLIPPING = "max_grad_norm", "gradient_clipping"
+_TYPE, _PARAMS = ("optimizer", "type"), ("optimizer", "params")
+_LIMIT, _CLIPPING, _BIAS = "max_grad_norm", "gradient_clipping", "bias_correction"
 
 
 def clipping_of_the_engine(subject: Subject) -> Iterator[Plan]:
@@ -23,7 +23,10 @@ def clipping_of_the_engine(subject: Subject) -> Iterator[Plan]:
     value, given = subject.at(*path), subject.at(_CLIPPING)
     if given is None:
         empty = (subject.delete(_CLIPPING),) if subject.has(_CLIPPING) else ()
-        text = f"is now `{_CLIPPING}` at the top level, where DeepSpeed takes it since 0.3"
+        text = (
+            f"is now `{_CLIPPING}` at the top level, where DeepSpeed takes it; a script that brings its own "
+            "optimizer did not clip before"
+        )
         yield Plan("carried over", path, text, (*empty, subject.move(path, (_CLIPPING,))))
     elif given == value and not isinstance(given, bool):
         yield Plan("carried over", path, f"taken out: `{_CLIPPING}` says the same", (subject.delete(*path),))
@@ -74,21 +77,24 @@ _COMPRESSION = frozenset(
 def one_bit_optimizers(subject: Subject) -> Iterator[Plan]:
     """OneBitAdam, ZeroOneAdam and OneBitLamb become the optimizers that they were without compression.
 
-    They were taken out in 0.19.7 (DEEPSPEED_OPTIMIZERS in deepspeed/runtime/config.py). In their uncompressed stage
+    They were taken out in 0.19.7 (DEEPSPEED_OPTIMIZERS in deepspeed/runtime/config.py). Before they compressed,
     they divided by the second moment without correcting the bias, whatever `bias_correction` said, and added the
-    weight decay to the update as AdamW does (runtime/fp16/onebit/adam.py, zoadam.py and lamb.py of 0.19.6, `step`).
+    weight decay to the update as AdamW does (runtime/fp16/onebit/*.py of 0.19.6: step).
     """
     written = subject.at("optimizer", "type")
     known = ONE_BIT.get(written.lower()) if isinstance(written, str) else None
     if known is None or not subject.is_from(ONE_BIT_REFUSED_SINCE):
         return
     params = subject.section(*_PARAMS)
-    changes: list[KeyChange] = [subject.set("optimizer", "type", to=known.type)]
-    changes += [subject.delete(*_PARAMS, name) for name in params if name in _COMPRESSION]
-    if params.get("bias_correction") is not False:
-        changes.append(subject.set(*_PARAMS, "bias_correction", to=False))
+    for name in sorted(_COMPRESSION & set(params)):
+        text = f"taken out: a parameter of {known.name}, which DeepSpeed {ONE_BIT_REFUSED_SINCE} took out"
+        yield Plan("dropped", (*_PARAMS, name), text, (subject.delete(*_PARAMS, name),))
+    no_bias = subject.set(*_PARAMS, _BIAS, to=False)
+    if params.get(_BIAS) not in (None, False):
+        text = f"is now false: {known.name} did not correct the bias, whatever this said"
+        yield Plan("dropped", (*_PARAMS, _BIAS), text, (no_bias,))
     text = (
         f'"{written}" is now "{known.type}" without bias correction, which is {known.name} before it compressed: '
         f"DeepSpeed {ONE_BIT_REFUSED_SINCE} took the compressed communication out, so steps need more bandwidth"
     )
-    yield Plan("dropped", ("optimizer", "type"), text, tuple(changes))
+    yield Plan("dropped", _TYPE, text, (subject.set(*_TYPE, to=known.type), no_bias))

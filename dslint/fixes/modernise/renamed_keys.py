@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from dslint.documents.document import NodePath
-from dslint.fixes.modernise.subject import ZERO, Plan, Subject, dotted
+from dslint.fixes.modernise.subject import ZERO, Plan, Subject
 from dslint.runs.keys import KeyTable
 from dslint.runs.schema import load_schema
 
@@ -38,8 +37,9 @@ class Renaming:
 
 
 RENAMINGS = (
-    # deepspeed/runtime/constants.py, BFLOAT16: "bfloat16" from 0.5.5, "bf16" from 0.6.0. The old name is read where
-    # bf16 is absent or null (runtime/precision_config.py, get_bfloat16_config); Hugging Face knows the new one only.
+    # deepspeed/runtime/constants.py, BFLOAT16: "bfloat16" from 0.5.5, "bf16" from 0.6.0. The old name is read
+    # where bf16 is absent or null (runtime/precision_config.py, get_bfloat16_config); Hugging Face knows the new
+    # one only.
     Renaming((), "bfloat16", "bf16", first="0.5.5", since="0.6.0"),
     # deepspeed/runtime/zero/constants.py: the fp16 name from 0.3.14, the 16bit name from 0.6.0, which came first
     # where both stood (zero/config.py, _initialize). From 0.7.0 on both together end in an AssertionError
@@ -70,13 +70,13 @@ def new_names(subject: Subject) -> Iterator[Plan]:
 def prefixed_names(subject: Subject) -> Iterator[Plan]:
     """Keys of stage 3 get their prefix.
 
-    The names without it are those of the model's fields, which DeepSpeed takes since 0.7.0 (runtime/zero/config.py,
-    DeepSpeedZeroConfig: aliases and populate_by_name). Before, and in the documentation, there are only those with
-    the prefix. "auto" stays where it is: there it stands for the default, but Hugging Face fills the key in that has
-    the prefix. Both spellings together are refused, and meant the one with the prefix before 0.7.0.
+    The names without it are those of the model's fields, which DeepSpeed takes since 0.7.0
+    (runtime/zero/config.py, DeepSpeedZeroConfig: aliases and populate_by_name). Before, and in the documentation,
+    there are only those with the prefix; Hugging Face fills "auto" in there and stops at it elsewhere. Both
+    spellings together are refused, and meant the one with the prefix before 0.7.0.
     """
     for old, new in _aliases().items():
-        if old in subject.section(ZERO) and subject.at(ZERO, old) != "auto" and subject.is_from(_PREFIXED_SINCE):
+        if subject.is_from(_PREFIXED_SINCE):
             yield from _renamed(subject, (ZERO,), old, new, "the name in DeepSpeed's documentation")
 
 
@@ -89,14 +89,11 @@ def _aliases() -> Mapping[str, str]:
 
 
 def _renamed(subject: Subject, section: tuple[str, ...], old: str, new: str, why: str) -> Iterator[Plan]:
-    path: NodePath = (*section, old)
+    path = (*section, old)
     if not subject.has(*section, old):
         return
     if _waits_for_hugging_face(subject.at(*section, old)):
-        text = (
-            f'"auto" in `{dotted(path)}` stands for the default, but in `{new}`, {why}, Hugging Face would fill it '
-            "in: decide on a value"
-        )
+        text = '"auto" is filled in by Hugging Face under the name bf16 only: decide on a value'
         yield Plan("left", path, text)
     elif subject.at(*section, new) is not None:
         text = f"taken out beside `{new}`, {why}, which counts where both are there"

@@ -6,19 +6,20 @@ from collections.abc import Iterator
 
 from dslint.documents.document import NodePath
 from dslint.fixes.modernise.subject import ZERO, Plan, Subject, dotted
-from dslint.runs.keys import NamePath
+from dslint.runs.keys import KeyTable, NamePath
 from dslint.runs.near_names import near_name
+from dslint.runs.schema import load_schema
 
 STRICT_SINCE = {
-    # deepspeed/runtime/zero/config.py and offload_config.py: models with extra="forbid" from 0.7.0 on, plain look-ups
-    # by name before (DeepSpeedZeroConfig._initialize)
+    # deepspeed/runtime/zero/config.py and offload_config.py: models with extra="forbid" from 0.7.0 on, look-ups by
+    # name before (DeepSpeedZeroConfig._initialize)
     (ZERO,): "0.7.0",
     (ZERO, "offload_optimizer"): "0.7.0",
     (ZERO, "offload_param"): "0.7.0",
-    # deepspeed/runtime/precision_config.py from 0.17.1 on, get_fp16_enabled and the like in runtime/config.py before
+    # deepspeed/runtime/precision_config.py from 0.17.1 on; get_fp16_enabled and the like in runtime/config.py
     ("fp16",): "0.17.1",
     ("bf16",): "0.17.1",
-    # deepspeed/monitor/config.py from 0.7.0 on, get_tensorboard_enabled and the like in runtime/config.py before
+    # deepspeed/monitor/config.py from 0.7.0 on; get_tensorboard_enabled and the like in runtime/config.py before
     ("tensorboard",): "0.7.0",
 }
 _LOSS_SCALING = frozenset(
@@ -38,18 +39,13 @@ def unknown_keys(subject: Subject) -> Iterator[Plan]:
         if not subject.is_from(since):
             continue
         for name, value in subject.section(*path).items():
-            if value != "auto" and not _is_known(subject, (*path, name)):
+            if value != "auto" and not _is_known((*path, name)):
                 yield _judged(subject, path, name, since)
 
 
-def _is_known(subject: Subject, path: NamePath) -> bool:
-    node = subject.keys.node(path)
-    return node is not None or _is_pattern(subject, path)
-
-
-def _is_pattern(subject: Subject, path: NamePath) -> bool:
-    section = subject.keys.section(subject.keys.node(path[:-1]) or {})
-    return f"^{path[-1]}$" in section.get("patternProperties", {})
+def _is_known(path: NamePath) -> bool:
+    """Whether any release has, or had, the key: one that came after the target is no unknown key."""
+    return KeyTable(load_schema()).node(path) is not None
 
 
 def _judged(subject: Subject, section: NamePath, name: str, since: str) -> Plan:

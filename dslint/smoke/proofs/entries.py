@@ -29,9 +29,9 @@ def idle_entries(run: Run, named: Any, findings: Iterable[Finding]) -> tuple[Doc
         return run.config, [path for path in paths if path in run.config.keys]
     findings = list(findings)
     document = run.config
-    if run.accelerate is not None and any(one.location.source is run.accelerate.source for one in findings):
+    if run.accelerate is not None and any(one.location.source == run.accelerate.source for one in findings):
         document = run.accelerate
-    starts = {one.location.span.start for one in findings if one.location.source is document.source}
+    starts = {one.location.span.start for one in findings if one.location.source == document.source}
     return document, [path for path, span in document.keys.items() if span.start in starts]
 
 

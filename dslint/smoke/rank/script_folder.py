@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dslint.smoke.rank.launchers.started import Started
+from dslint.smoke.rank.write_protection import places_of_libraries, write_only_below
 from dslint.smoke.rank.written_files import written_files
 from dslint.smoke.script_trial import ScriptTrial
 
@@ -30,7 +31,12 @@ class ScriptFolder:
         self._before = _states(self._top) if trial.beside else {}
 
     def enter(self) -> None:
-        """Go to where the command runs."""
+        """Go to where the command runs; where it is a mirror, nothing outside of it shall be written any more.
+
+        What a mirror links is the user's, and so may be what a script names by its whole path.
+        """
+        if self._trial.beside:
+            write_only_below([self._top.parent, *places_of_libraries()])
         os.chdir(self._top / self._trial.where)
 
     def search_modules(self, started: Started) -> None:

@@ -106,7 +106,7 @@ def _take_environment(trial: ScriptTrial, started: Started, port: int, report: P
 
 
 def _run(trial: ScriptTrial, started: Started, reporter: Reporter, watch: Watch, folder: ScriptFolder) -> None:
-    limit = StepLimit(trial.steps, reporter) if trial.steps else None
+    limit = StepLimit(trial.steps, reporter, to_the_end=trial.to_the_end) if trial.steps else None
     follower = Follower(simulated=not trial.real, limit=limit)
     follower.begin()
     if limit is not None:

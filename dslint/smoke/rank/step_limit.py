@@ -22,12 +22,17 @@ class StepLimit:
     """Counts for all engines of a script.
 
     Hugging Face's Trainer is told to end by itself instead, so that the script goes on behind its training.
+
+    Args:
+        steps: how many.
+        reporter: who is told.
+        to_the_end: whether a script without a Trainer is left to go on too.
     """
 
-    def __init__(self, steps: int, reporter: Reporter) -> None:
+    def __init__(self, steps: int, reporter: Reporter, *, to_the_end: bool) -> None:
         self._steps = steps
         self._reporter = reporter
-        self._trainer_ends = False
+        self._goes_on = to_the_end
 
     def begin(self) -> None:
         """Shorten the Trainer, which is imported already where there is one, and fix the random numbers."""
@@ -40,7 +45,7 @@ class StepLimit:
 
     def tell(self, **seen: Any) -> None:
         """A Trainer has been told to end by itself, after `max_steps`."""
-        self._trainer_ends = True
+        self._goes_on = True
         self._reporter.tell(**seen)
 
     def hear(self, steps: int, skipped: int) -> None:
@@ -50,7 +55,7 @@ class StepLimit:
             StepsTakenError: if they are enough.
         """
         patience = PATIENCE if skipped >= steps else 0
-        if steps >= self._steps + patience and not self._trainer_ends:
+        if steps >= self._steps + patience and not self._goes_on:
             self._reporter.tell(cut=True)
             raise StepsTakenError(0)
 

@@ -1,0 +1,145 @@
+"""Configs that dslint mends in memory, and what came of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from itertools import takewhile
+
+from dslint.documents.config_reader import read_config
+from dslint.documents.document import Document, NodePath
+from dslint.documents.source import Source
+from dslint.fixes.mending import Applied, Mended, mend
+from dslint.fixes.policy import Policy
+from dslint.fixing import Bench
+from dslint.inputs import Reading
+from dslint.rulebook.cache import shipped_rules
+from dslint.rulebook.change import Change, DeleteKey, MoveKey, RenameKey, SetKey
+from dslint.rulebook.finding import Finding
+from dslint.runs.releases import NEWEST
+from dslint.runs.run import Options
+from tests.realworld.differential import RANKS, Subject, loader_of
+
+EVERYTHING = Policy(unsafe=True, takes_first=True)
+"""All fixes; of several ways the first."""
+
+
+@dataclass(frozen=True)
+class MendedSubject:
+    """A config before and after its fixes.
+
+    Attributes:
+        subject: the config as it was.
+        before: the findings on it.
+        after: the findings on the mended one.
+        mended: what was done.
+    """
+
+    subject: Subject
+    before: tuple[Finding, ...]
+    after: tuple[Finding, ...]
+    mended: Mended
+
+    @property
+    def now(self) -> Subject:
+        """The mended config."""
+        data = self.mended.reading.configs[0].data
+        return Subject(self.subject.name, data.decode("utf-8", "surrogateescape"), self.subject.mistakes)
+
+    @property
+    def changed(self) -> bool:
+        """Whether any fix was kept."""
+        return bool(self.mended.applied)
+
+    def bytes_outside(self) -> int:
+        """The bytes that fixes changed in lines that hold nothing of what they are about."""
+        return sum(map(bytes_outside, self.mended.applied))
+
+
+@cache
+def bench_for(loader: str) -> Bench:
+    """Judges on eight ranks of the newest release."""
+    return Bench(Options(gpus=RANKS, loader=loader, deepspeed=NEWEST), None, tuple(shipped_rules()))
+
+
+def mend_subject(subject: Subject, policy: Policy = EVERYTHING) -> MendedSubject:
+    """Mends one config, as `dslint check --gpus 8 --fix` would."""
+    source = Source(subject.name, subject.text.encode("utf-8", errors="surrogateescape"))
+    reading = Reading((source,), (), (), (), (), frozenset(), 1)
+    bench = bench_for(loader_of(subject))
+    mended = mend(reading, bench.findings, policy)
+    return MendedSubject(subject, tuple(bench.findings(reading)), tuple(bench.findings(mended.reading)), mended)
+
+
+def bytes_outside(applied: Applied) -> int:
+    """The bytes that a fix changed outside of the entries that it is about.
+
+    Commas and white space between entries belong to them, and so does a comment behind one on its line.
+    """
+    return sum(_bytes_outside(before, after, applied.fix.changes) for before, after in applied.files)
+
+
+def _bytes_outside(before: Source, after: Source, changes: tuple[Change, ...]) -> int:
+    there_before, there_after = read_config(before), read_config(after)
+    old = [path for change in changes for path in _old_paths(change, there_before)]
+    new = [path for change in changes for path in _new_paths(change)]
+    come = [path for path in new if path in old or path not in there_before.keys]
+    left, right = _without(there_before, old), _without(there_after, come)
+    if left == right:
+        return 0
+    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(left, right)))  # noqa: B905 - to the shorter's end
+    return max(len(left), len(right)) - same
+
+
+def _old_paths(change: Change, document: Document) -> Iterator[NodePath]:
+    """The entry that changes or goes, or what stood where its section is due."""
+    if isinstance(change, SetKey | DeleteKey | RenameKey | MoveKey):
+        length = len(change.path)
+        while length and change.path[:length] not in document.keys:
+            length -= 1
+        is_section = isinstance(document.keys and _value_at(document, change.path[:length]), dict)
+        if length == len(change.path) or not is_section:
+            yield change.path[:length]
+
+
+def _value_at(document: Document, path: NodePath) -> object:
+    value = document.value
+    for name in path:
+        value = value[name]
+    return value
+
+
+def _new_paths(change: Change) -> Iterator[NodePath]:
+    """The entry that comes, and sections that may come with it."""
+    if isinstance(change, SetKey):
+        yield from (change.path[:length] for length in range(1, len(change.path) + 1))
+    elif isinstance(change, RenameKey):
+        yield (*change.path[:-1], change.name)
+    elif isinstance(change, MoveKey):
+        yield from (change.to[:length] for length in range(1, len(change.to) + 1))
+
+
+def _without(document: Document, paths: list[NodePath]) -> bytes:
+    """The text without some entries, and without commas and white space."""
+    data = document.source.data
+    spans = [(key.start, document.values[path].end) for path, key in document.keys.items() if path in paths]
+    for twin in document.duplicates:  # the document knows the value of the last only
+        if twin.path in paths:
+            spans += [
+                (key.start, len(data) - len(VALUE.sub(b"", data[key.end :], count=1)))
+                for key in (twin.first, twin.second)
+            ]
+    pieces, at = [], 0
+    for start, end in sorted(spans):
+        if start >= at:
+            pieces.append(data[at:start])
+            at = end + len(COMMENT_BEHIND.match(data, end).group())  # type: ignore[union-attr]
+    return re.sub(rb"[\s,]+", b"", b"".join([*pieces, data[at:]]))
+
+
+VALUE = re.compile(rb"\s*:[^,\n}]*")
+"""A colon and a plain value."""
+
+COMMENT_BEHIND = re.compile(rb"(?:[ \t]*,?[ \t]*(?:#|//)[^\n]*)?")
