@@ -17,6 +17,14 @@ exit codes:
 """
 
 
+MODERNISE_EXIT_CODES = """\
+exit codes:
+  0  all of it is written in the words of that release; with --diff: nothing would change
+  1  something is left for a person to decide; with --diff: something would change
+  2  the job could not be done: a bad option, a file that can't be read or written
+"""
+
+
 SMOKE_EXIT_CODES = """\
 exit codes:
   0  everything trains, saves and loads
@@ -116,6 +124,7 @@ def _parser() -> argparse.ArgumentParser:
     schema = subparsers.add_parser("schema", help="print the JSON Schema of the DeepSpeed config")
     schema.add_argument("--deepspeed", metavar="VERSION", help="the DeepSpeed release (default: the newest known)")
     schema.set_defaults(run=commands.print_schema)
+    _add_modernise(subparsers)
     doctor = subparsers.add_parser("doctor", help="check this machine and its Python for DeepSpeed's traps")
     doctor.add_argument("configs", nargs="*", metavar="CONFIG", help="look only at what these configs need")
     doctor.add_argument("--python", metavar="PATH", help="the Python that will train (default: dslint's own)")
@@ -272,6 +281,29 @@ def _add_smoke(subparsers: argparse._SubParsersAction[_Parser]) -> None:
     )
     how.add_argument("--format", choices=["text", "json"], default="text")
     smoke.set_defaults(run=commands.train_on_real_deepspeed, script_arguments=[])
+
+
+def _add_modernise(subparsers: argparse._SubParsersAction[_Parser]) -> None:
+    modernise = subparsers.add_parser(
+        "modernise",
+        help="rewrite configs of any age to the keys of one DeepSpeed release",
+        description="Rewrites DeepSpeed configs to the keys of one release, touching nothing else, and says what was "
+        "carried over, what was dropped since its meaning is gone, and what a person must decide.",
+        epilog=MODERNISE_EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    modernise.add_argument("paths", nargs="+", metavar="PATH", help="configs (JSON, Hjson), or folders with some")
+    modernise.add_argument(
+        "--target-deepspeed", metavar="VERSION", help="the release to write for (default: the newest known)"
+    )
+    modernise.add_argument(
+        "--written-for",
+        metavar="VERSION",
+        help="the release that they were written for: defaults that changed since are then written out",
+    )
+    modernise.add_argument("--diff", action="store_true", help="show what would change, and change nothing")
+    modernise.add_argument("--format", choices=["text", "json"], default="text")
+    modernise.set_defaults(run=commands.modernise_files)
 
 
 def _seconds(text: str) -> float:

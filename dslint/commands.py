@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dslint.rulebook.rule import Rule
     from dslint.rulebook.rule_text import RuleText
     from dslint.runs.gpus import Gpu
+    from dslint.runs.releases import Release
     from dslint.runs.run import Options
     from dslint.settings.settings import Settings
     from dslint.smoke.planning import SmokeOptions
@@ -132,7 +133,7 @@ def _run_options(options: argparse.Namespace) -> Options:
         gpus=options.gpus,
         nodes=options.nodes,
         gpu=_gpu(options.gpu),
-        deepspeed=_release(options.deepspeed),
+        deepspeed=release(options.deepspeed),
         loader=options.loader,
     )
 
@@ -155,7 +156,12 @@ def _gpu(name: str | None) -> Gpu | None:
         raise UsageError(f"--gpu {name}: {error}") from None
 
 
-def _release(text: str | None):  # type: ignore[no-untyped-def]  # the type would cost an import
+def release(text: str | None) -> Release | None:
+    """A release that an option names.
+
+    Raises:
+        UsageError: the text is no version.
+    """
     if text is None:
         return None
     from dslint.runs.releases import parse_release
@@ -163,7 +169,7 @@ def _release(text: str | None):  # type: ignore[no-untyped-def]  # the type woul
     try:
         return parse_release(text)
     except ValueError as error:
-        raise UsageError(f"--deepspeed {text}: {error}") from None
+        raise UsageError(f"DeepSpeed {text}: {error}") from None
 
 
 def print_report(report: Report, form: str, fixed: Fixed | None = None) -> None:
@@ -253,10 +259,10 @@ def print_schema(options: argparse.Namespace) -> int:
     from dslint.runs.releases import NEWEST
     from dslint.runs.schema import schema_for
 
-    release = _release(options.deepspeed) or NEWEST
-    if release.key > NEWEST.key:
-        print(f"dslint: {release.text} is newer than what dslint knows; this is {NEWEST.text}", file=sys.stderr)
-    print(json.dumps(schema_for(release.key), indent=2, ensure_ascii=False))
+    wanted = release(options.deepspeed) or NEWEST
+    if wanted.key > NEWEST.key:
+        print(f"dslint: {wanted.text} is newer than what dslint knows; this is {NEWEST.text}", file=sys.stderr)
+    print(json.dumps(schema_for(wanted.key), indent=2, ensure_ascii=False))
     return FINE
 
 
@@ -335,6 +341,13 @@ def _smoke_options(options: argparse.Namespace) -> SmokeOptions:
         timeout=options.timeout or (600.0 if options.script else 120.0),
         python=options.python,
     )
+
+
+def modernise_files(options: argparse.Namespace) -> int:
+    """`dslint modernise`."""
+    from dslint.fix_commands import modernise
+
+    return modernise(options, release(options.target_deepspeed), release(options.written_for))
 
 
 def look_at_this_machine(options: argparse.Namespace) -> int:

@@ -7,11 +7,17 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 
 from dslint.commands import FAILED, FINE, FOUND, Job, UsageError, exit_code, print_report
+from dslint.documents.config_reader import read_config
 from dslint.documents.source import Source
 from dslint.fixes.policy import Policy
 from dslint.fixes.writing import CannotWriteError, write
 from dslint.fixing import Fixed, fix
+from dslint.inputs import Reading, read
+from dslint.linked import is_surely_a_config
+from dslint.reports.diff import unified_diff
+from dslint.reports.style import style_for
 from dslint.rulebook.rule import Rule
+from dslint.runs.releases import NEWEST, Release
 
 
 def fix_files(options: argparse.Namespace, job: Job) -> int:
@@ -27,11 +33,42 @@ def fix_files(options: argparse.Namespace, job: Job) -> int:
     return exit_code(fixed.report, options, job.settings) if is_written else FAILED
 
 
+def modernise(options: argparse.Namespace, target: Release | None, written_for: Release | None) -> int:
+    """`dslint modernise`, and with --diff what it would do."""
+    from dslint.fixes.modernising import modernised
+    from dslint.reports.modernise_report import json_modernise, text_modernise
+
+    if "-" in options.paths and not options.diff:
+        raise UsageError("standard input can't be rewritten; --diff shows what would change")
+    reading = read(options.paths)
+    sources = [*reading.configs, *(document.source for document in reading.accelerate)]
+    results = [modernised(source, target or NEWEST, written_for) for source in sources if _is_one(source, reading)]
+    changed = [(one.before, one.source) for one in results if one.is_changed]
+    is_done = not reading.troubles
+    if options.diff:
+        sys.stdout.write(unified_diff(changed, style_for(sys.stdout)))
+        print(text_modernise(results, style_for(sys.stderr)), file=sys.stderr)
+    else:
+        is_done = _write(changed) and is_done
+        print(
+            json_modernise(results) if options.format == "json" else text_modernise(results, style_for(sys.stdout))
+        )
+    for trouble in reading.troubles:
+        print(f"dslint: {trouble.path}: {trouble.message}", file=sys.stderr)
+    if not is_done:
+        return FAILED
+    is_open = bool(changed) if options.diff else any(step.kind == "left" for one in results for step in one.steps)
+    return FOUND if is_open else FINE
+
+
+def _is_one(source: Source, reading: Reading) -> bool:
+    """Whether a file is meant: one that was named, or surely a config where it was found in a folder."""
+    return source.path not in reading.found or is_surely_a_config(read_config(source))
+
+
 def _show_diff(fixed: Fixed) -> int:
     """The diff to standard output, everything else to standard error."""
-    from dslint.reports.diff import unified_diff
     from dslint.reports.fix_report import not_applied_lines, would_fix
-    from dslint.reports.style import style_for
 
     sys.stdout.write(unified_diff(fixed.files, style_for(sys.stdout)))
     sys.stdout.flush()

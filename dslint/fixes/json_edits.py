@@ -103,7 +103,7 @@ def _set(layout: Layout, path: NodePath, value: Any, comment: str = "") -> list[
     if not path:
         raise CannotEditError("it would replace the whole file")
     known = _known_part(layout, path)
-    if known == path and same(layout.value(path), value):
+    if known == path and same(layout.value(path), value) and not _is_restyled(layout, path, value):
         return []
     rest = path[len(known) :]
     whole = layout.value(known)
@@ -116,6 +116,12 @@ def _set(layout: Layout, path: NodePath, value: Any, comment: str = "") -> list[
     if not known:
         raise CannotEditError("the config is no object")
     return [_replaced(layout, known, nested(rest, value))]
+
+
+def _is_restyled(layout: Layout, path: NodePath, value: Any) -> bool:
+    """Whether a whole number is wanted where the text has a point or an exponent, which Hjson reads alike."""
+    text = layout.document.source.slice(layout.document.values[path])
+    return type(value) is int and not text.strip().lstrip("-").isdigit()
 
 
 def _known_part(layout: Layout, path: NodePath) -> NodePath:

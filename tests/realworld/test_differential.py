@@ -13,7 +13,7 @@ from dslint.smoke.client import SmokeServer
 from dslint.smoke.listening import Heard
 from dslint.smoke.verdict import judge
 from tests.realworld.corpus import CONFIGS, CORPUS, CORRECTED_LABELS, trains_by_label
-from tests.realworld.differential import EXCUSES, Comparison, Subject, compare, subjects_in
+from tests.realworld.differential import EXCUSES, Comparison, Excuse, Subject, compare, subjects_in
 from tests.realworld.mutations import Breeder
 
 FEW, MANY = 60, 2_000
