@@ -287,8 +287,8 @@ def _add_modernise(subparsers: argparse._SubParsersAction[_Parser]) -> None:
     modernise = subparsers.add_parser(
         "modernise",
         help="rewrite configs of any age to the keys of one DeepSpeed release",
-        description="Rewrites DeepSpeed configs to the keys of one release, touching nothing else, and says what was "
-        "carried over, what was dropped since its meaning is gone, and what a person must decide.",
+        description="Rewrites DeepSpeed configs to the keys of one release, touching nothing else, and says what "
+        "was carried over, what was dropped since its meaning is gone, and what a person must decide.",
         epilog=MODERNISE_EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

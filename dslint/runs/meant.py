@@ -62,5 +62,10 @@ def _readings(value: Any, node: Schema, keys: KeyTable) -> Iterator[Any]:
             yield word
     if isinstance(value, bool) and "enabled" in section:
         yield {"enabled": value}
-    if isinstance(value, dict) and isinstance(value.get("enabled"), bool):
+    if isinstance(value, dict) and isinstance(value.get("enabled"), bool) and _is_switch(node, keys):
         yield value["enabled"]
+
+
+def _is_switch(node: Schema, keys: KeyTable) -> bool:
+    """Whether a key is on or off, rather than a number as which true would count too."""
+    return fits(True, node, keys.schema) and not fits(3, node, keys.schema)

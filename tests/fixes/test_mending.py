@@ -78,10 +78,14 @@ def reading_of(text: str) -> Reading:
 
 
 def one_finding(
-    reading: Reading, code: str, fix: Callable[[Source], tuple[object, ...]], severity: str = "error"
+    reading: Reading,
+    code: str,
+    fix: Callable[[Source], tuple[object, ...]],
+    severity: str = "error",
+    tier: str = "unsafe",
 ) -> Finding:
     source = reading.configs[0]
-    ways = (FindingFix("safe", f"mend {code}", 1, True, fix(source)),)  # type: ignore[arg-type]
+    ways = (FindingFix(tier, f"mend {code}", 1, True, fix(source)),)  # type: ignore[arg-type]
     return Finding(code, code.lower(), severity, f"{code} holds", Location(source, Span(0, 1)), (), ways)
 
 
@@ -95,7 +99,7 @@ def setting(name: str, value: int) -> Callable[[Source], tuple[object, ...]]:
 
 
 def mended(judge: Callable[[Reading], Sequence[Finding]]) -> Mended:
-    return mend(reading_of(START), judge, Policy())
+    return mend(reading_of(START), judge, Policy(unsafe=True))
 
 
 def test_a_fix_that_leaves_its_finding_is_taken_back() -> None:
@@ -112,6 +116,23 @@ def test_a_fix_that_brings_a_new_error_is_taken_back() -> None:
     result = mended(judge)
     assert value_in(result.reading) == {"a": 1, "b": 2}
     assert "it brings DS002 in ds.json: DS002 holds" in result.not_applied[0].reason
+
+
+def test_an_error_that_a_safe_fix_of_another_error_brings_to_light_was_there_before() -> None:
+    def judge(reading: Reading) -> Sequence[Finding]:
+        code = "DS001" if value_in(reading)["a"] == 1 else "DS002"
+        return [one_finding(reading, code, setting("a", 5), tier="safe")]
+
+    assert value_in(mended(judge).reading) == {"a": 5, "b": 2}
+
+
+def test_a_safe_fix_of_a_warning_may_bring_no_error() -> None:
+    def judge(reading: Reading) -> Sequence[Finding]:
+        if value_in(reading)["a"] == 1:
+            return [one_finding(reading, "DS001", setting("a", 5), "warning", "safe")]
+        return [one_finding(reading, "DS002", setting("a", 5))]
+
+    assert value_in(mended(judge).reading) == {"a": 1, "b": 2}
 
 
 def test_a_fix_that_brings_a_new_warning_is_kept() -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import takewhile
 
 from dslint.documents.config_reader import read_config
 from dslint.documents.document import Document, NodePath
-from dslint.documents.source import Source
+from dslint.documents.source import Source, Span
 from dslint.fixes.mending import Applied, Mended, mend
 from dslint.fixes.policy import Policy
 from dslint.fixing import Bench
@@ -86,7 +86,8 @@ def _bytes_outside(before: Source, after: Source, changes: tuple[Change, ...]) -
     old = [path for change in changes for path in _old_paths(change, there_before)]
     new = [path for change in changes for path in _new_paths(change)]
     come = [path for path in new if path in old or path not in there_before.keys]
-    left, right = _without(there_before, old), _without(there_after, come)
+    twins = [change.key for change in changes if isinstance(change, DeleteKey) and change.key is not None]
+    left, right = _without(there_before, old, twins), _without(there_after, come)
     if left == right:
         return 0
     same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(left, right)))  # noqa: B905 - to the shorter's end
@@ -95,6 +96,8 @@ def _bytes_outside(before: Source, after: Source, changes: tuple[Change, ...]) -
 
 def _old_paths(change: Change, document: Document) -> Iterator[NodePath]:
     """The entry that changes or goes, or what stood where its section is due."""
+    if isinstance(change, DeleteKey) and change.key is not None:
+        return
     if isinstance(change, SetKey | DeleteKey | RenameKey | MoveKey):
         length = len(change.path)
         while length and change.path[:length] not in document.keys:
@@ -121,16 +124,12 @@ def _new_paths(change: Change) -> Iterator[NodePath]:
         yield from (change.to[:length] for length in range(1, len(change.to) + 1))
 
 
-def _without(document: Document, paths: list[NodePath]) -> bytes:
+def _without(document: Document, paths: list[NodePath], twins: Sequence[Span] = ()) -> bytes:
     """The text without some entries, and without commas and white space."""
     data = document.source.data
     spans = [(key.start, document.values[path].end) for path, key in document.keys.items() if path in paths]
-    for twin in document.duplicates:  # the document knows the value of the last only
-        if twin.path in paths:
-            spans += [
-                (key.start, len(data) - len(VALUE.sub(b"", data[key.end :], count=1)))
-                for key in (twin.first, twin.second)
-            ]
+    of_twins = [key for twin in document.duplicates if twin.path in paths for key in (twin.first, twin.second)]
+    spans += [(key.start, _end_of_entry(data, key.end)) for key in {*twins, *of_twins}]
     pieces, at = [], 0
     for start, end in sorted(spans):
         if start >= at:
@@ -139,7 +138,16 @@ def _without(document: Document, paths: list[NodePath]) -> bytes:
     return re.sub(rb"[\s,]+", b"", b"".join([*pieces, data[at:]]))
 
 
-VALUE = re.compile(rb"\s*:[^,\n}]*")
-"""A colon and a plain value."""
+def _end_of_entry(data: bytes, at: int) -> int:
+    """The end of the value behind a key, in strict JSON: the document knows only the last of several."""
+    depth = 0
+    for match in re.finditer(rb'"(?:[^"\\\\]|\\\\.)*"|[][{},]', data[at:]):
+        depth += {b"{": 1, b"[": 1, b"}": -1, b"]": -1}.get(match.group(), 0)
+        if depth < 0 or (depth == 0 and match.group() == b","):
+            return at + match.start()
+        if depth == 0 and match.group() in (b"}", b"]"):
+            return at + match.end()
+    return len(data)
+
 
 COMMENT_BEHIND = re.compile(rb"(?:[ \t]*,?[ \t]*(?:#|//)[^\n]*)?")
