@@ -158,6 +158,7 @@ def _add_check(subparsers: argparse._SubParsersAction[_Parser]) -> None:
     )
     output.add_argument("--format", choices=["text", "json", "github"], default="text")
     _add_fix_options(check)
+    _add_confirm_options(check)
     _add_settings_options(check)
     check.set_defaults(run=commands.check_files)
 
@@ -173,6 +174,26 @@ def _add_fix_options(check: argparse.ArgumentParser) -> None:
         default=[],
         metavar="CODE=N",
         help="of several ways to mend a finding, the Nth: DS101=2",
+    )
+
+
+def _add_confirm_options(check: argparse.ArgumentParser) -> None:
+    smoke = check.add_argument_group("let real DeepSpeed confirm it (EXECUTES scripts whose findings need it)")
+    smoke.add_argument(
+        "--smoke",
+        nargs="?",
+        const="findings",
+        choices=["findings", "all"],
+        help="try each finding, and its fix, by a short training; =all: runs without findings too",
+    )
+    smoke.add_argument(
+        "--smoke-timeout", type=_seconds, metavar="S", help="seconds that a trial may take (default: 120)"
+    )
+    smoke.add_argument(
+        "--smoke-python",
+        metavar="PATH",
+        default=sys.executable,
+        help="the Python that has torch and DeepSpeed (default: dslint's own)",
     )
 
 

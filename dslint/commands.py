@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from dslint.confirmed import Confirmed
     from dslint.fixing import Fixed
     from dslint.lint import Report
     from dslint.rulebook.rule import Rule
@@ -37,6 +38,10 @@ def check_files(options: argparse.Namespace) -> int:
     from dslint.lint import check
 
     job = _job(options)
+    if options.smoke:
+        from dslint.confirm_commands import confirm_files
+
+        return confirm_files(options, job)
     if options.fix or options.diff:
         from dslint.fix_commands import fix_files
 
@@ -172,22 +177,24 @@ def release(text: str | None) -> Release | None:
         raise UsageError(f"DeepSpeed {text}: {error}") from None
 
 
-def print_report(report: Report, form: str, fixed: Fixed | None = None) -> None:
-    """Shows a report, and what was mended before it."""
+def print_report(
+    report: Report, form: str, fixed: Fixed | None = None, confirmed: Confirmed | None = None
+) -> None:
+    """Shows a report, what was mended before it, and what real DeepSpeed said to it."""
     if form == "json":
         from dslint.reports.json_report import json_report
 
-        print(json_report(report, fixed))
+        print(json_report(report, fixed, confirmed))
     elif form == "github":
         from dslint.reports.github_report import github_report
 
-        print(github_report(report, fixed))
+        print(github_report(report, fixed, confirmed))
         return  # it names the files that could not be checked too, in a form that no file name breaks out of
     else:
         from dslint.reports.style import style_for
         from dslint.reports.text_report import text_report
 
-        print(text_report(report, style_for(sys.stdout), fixed))
+        print(text_report(report, style_for(sys.stdout), fixed, confirmed))
     for trouble in report.troubles:
         print(f"dslint: {trouble.path}: {trouble.message}", file=sys.stderr)
 
@@ -270,7 +277,7 @@ def train_on_real_deepspeed(options: argparse.Namespace) -> int:
     """`dslint smoke`."""
     from dslint.smoke.environment import SmokeError
 
-    _end_in_order_when_terminated()
+    end_in_order_when_terminated()
     _must_make_sense(options)
     try:
         return _smoke_all(options)
@@ -278,7 +285,7 @@ def train_on_real_deepspeed(options: argparse.Namespace) -> int:
         raise UsageError(str(error)) from None
 
 
-def _end_in_order_when_terminated() -> None:
+def end_in_order_when_terminated() -> None:
     """Leave by an exception when asked to end, so that processes and temporary files go too."""
     import signal
 

@@ -22,15 +22,25 @@ from dslint.runs.releases import NEWEST, Release
 
 def fix_files(options: argparse.Namespace, job: Job) -> int:
     """`dslint check --fix`, and with --diff what it would do."""
-    if "-" in options.paths and not options.diff:
-        raise UsageError("--fix can't write to standard input; --diff shows what it would change")
-    policy = Policy(options.unsafe_fixes, _choices(options.choose, job))
-    fixed = fix(options.paths, job.options, job.rules, job.settings, policy)
+    policy = policy_of(options, job)
+    reading = read(options.paths, job.settings.excludes if job.settings else None)
+    fixed = fix(reading, job.options, job.rules, job.settings, policy)
     if options.diff:
-        return _show_diff(fixed)
-    is_written = _write(fixed.files)
+        return show_diff(fixed)
+    is_written = write_all(fixed.files)
     print_report(fixed.report, options.format, fixed)
     return exit_code(fixed.report, options, job.settings) if is_written else FAILED
+
+
+def policy_of(options: argparse.Namespace, job: Job) -> Policy:
+    """Which fixes the command line allows.
+
+    Raises:
+        UsageError: a choice that can't be made, or standard input that can't be written to.
+    """
+    if "-" in options.paths and options.fix and not options.diff:
+        raise UsageError("--fix can't write to standard input; --diff shows what it would change")
+    return Policy(options.unsafe_fixes, _choices(options.choose, job))
 
 
 def modernise(options: argparse.Namespace, target: Release | None, written_for: Release | None) -> int:
@@ -49,7 +59,7 @@ def modernise(options: argparse.Namespace, target: Release | None, written_for: 
         sys.stdout.write(unified_diff(changed, style_for(sys.stdout)))
         print(text_modernise(results, style_for(sys.stderr)), file=sys.stderr)
     else:
-        is_done = _write(changed) and is_done
+        is_done = write_all(changed) and is_done
         print(
             json_modernise(results) if options.format == "json" else text_modernise(results, style_for(sys.stdout))
         )
@@ -66,8 +76,8 @@ def _is_one(source: Source, reading: Reading) -> bool:
     return source.path not in reading.found or is_surely_a_config(read_config(source))
 
 
-def _show_diff(fixed: Fixed) -> int:
-    """The diff to standard output, everything else to standard error."""
+def show_diff(fixed: Fixed) -> int:
+    """The diff of what would be fixed to standard output, everything else to standard error."""
     from dslint.reports.fix_report import not_applied_lines, would_fix
 
     sys.stdout.write(unified_diff(fixed.files, style_for(sys.stdout)))
@@ -81,7 +91,7 @@ def _show_diff(fixed: Fixed) -> int:
     return FOUND if fixed.files else FINE
 
 
-def _write(files: Iterable[tuple[Source, Source]]) -> bool:
+def write_all(files: Iterable[tuple[Source, Source]]) -> bool:
     """Whether every changed file could be written."""
     is_written = True
     for before, after in files:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from dslint.documents.source import Source
-from dslint.fixes.mending import Applied, Mended, NotApplied, mend, only, sources_of, together, with_files
+from dslint.fixes.mending import Applied, Mended, NotApplied, mend, only, together, with_files
 from dslint.fixes.policy import Policy
-from dslint.inputs import Reading, read
+from dslint.inputs import Reading
 from dslint.linked import runs_in
 from dslint.lint import Report, check_reading
 from dslint.rulebook.cache import shipped_rules
@@ -40,40 +40,50 @@ class Fixed:
 
 
 def fix(
-    paths: Sequence[str],
+    reading: Reading,
     options: Options,
     rules: Iterable[Rule | RuleText],
     settings: Settings | None,
     policy: Policy,
+    objection: Callable[[Mended], str | None] = lambda _: None,
 ) -> Fixed:
-    """Checks files and folders and mends what a policy allows, in memory.
+    """Checks files that were read and mends what a policy allows, in memory.
 
     Args:
-        paths: the files and folders.
+        reading: the files.
         options: what the command line says; it wins over the settings.
         rules: the rules whose findings are wanted; all others are asked too whether a fix does harm.
         settings: the project's settings, where it has any.
         policy: which fixes are allowed.
+        objection: says why the mended files of a part should not be kept; None where they should.
     """
     rules = list(rules)
     wanted = frozenset(rule.code for rule in rules)
-    reading = read(paths, settings.excludes if settings else None)
     bench = Bench(options, settings, (*shipped_rules(), *OWN_RULES))
     report = check_reading(reading, options, rules, settings)
     mended = [
-        mend(part, bench.findings, policy, lambda finding: finding.code in wanted)
+        _kept(part, mend(part, bench.findings, policy, lambda finding: finding.code in wanted), objection)
         for part in bench.parts(reading, report.findings, policy)
     ]
     return _all_together(reading, mended, lambda now: check_reading(now, options, rules, settings))
 
 
+def _kept(part: Reading, mended: Mended, objection: Callable[[Mended], str | None]) -> Mended:
+    """The mended files, or the files as they were where somebody objects."""
+    reason = objection(mended) if mended.applied else None
+    if reason is None:
+        return mended
+    given_up = tuple(NotApplied(one.finding, one.fix, reason) for one in mended.applied)
+    return Mended(part, (), (*given_up, *mended.not_applied))
+
+
 def _all_together(reading: Reading, mended: Sequence[Mended], check: Callable[[Reading], Report]) -> Fixed:
     """The parts as one, checked again."""
-    before = {os.path.realpath(source.path): source for source in sources_of(reading)}
+    before = {os.path.realpath(source.path): source for source in reading.sources}
     files = tuple(
         (before[os.path.realpath(now.path)], now)
         for part in mended
-        for now in sources_of(part.reading)
+        for now in part.reading.sources
         if before[os.path.realpath(now.path)].data != now.data
     )
     report = check(with_files(reading, [now for _, now in files]))

@@ -42,6 +42,12 @@ class Reading:
     found: frozenset[str]
     files: int
 
+    @property
+    def sources(self) -> list[Source]:
+        """All files that could be read."""
+        in_yaml = [document.source for document in self.accelerate]
+        return [*self.configs, *in_yaml, *self.scripts, *self.shells]
+
 
 def read(paths: Sequence[str], is_excluded: Callable[[str], bool] | None = None) -> Reading:
     """Reads every file that is named or lies below a folder that is named.

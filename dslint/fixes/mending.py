@@ -141,7 +141,7 @@ class _Bench:
         if fix.obstacle:
             raise CannotEditError(fix.obstacle)
         files = tuple(changed_files(fix.changes))
-        known = {os.path.realpath(source.path): source for source in sources_of(self.reading)}
+        known = {os.path.realpath(source.path): source for source in self.reading.sources}
         for before, _ in files:
             at_hand = known.get(os.path.realpath(before.path))
             if at_hand is None or before.path == "<stdin>":
@@ -161,7 +161,7 @@ class _Bench:
         """Why a fix should not be kept."""
         if all(before.data == after.data for before, after in files):
             yield "it changes nothing"
-        if len(sources_of(reading)) < len(sources_of(self.reading)):
+        if len(reading.sources) < len(self.reading.sources):
             yield "the file could not be read any more"
         if _content(reading) in self.seen:
             yield "it brings back what another fix changed"
@@ -195,13 +195,7 @@ def _errors(findings: Findings) -> Counter[tuple[str, str]]:
 
 
 def _content(reading: Reading) -> int:
-    return hash(tuple((source.path, source.data) for source in sources_of(reading)))
-
-
-def sources_of(reading: Reading) -> list[Source]:
-    """All files of a reading."""
-    in_yaml = [document.source for document in reading.accelerate]
-    return [*reading.configs, *in_yaml, *reading.scripts, *reading.shells]
+    return hash(tuple((source.path, source.data) for source in reading.sources))
 
 
 def with_files(reading: Reading, changed: Sequence[Source]) -> Reading:
@@ -239,7 +233,7 @@ def together(reading: Reading, runs: Sequence[Sequence[Source]]) -> list[tuple[s
         merged = set().union(paths, *(group_of[path] for path in paths if path in group_of))
         for path in merged:
             group_of[path] = merged
-    at_hand = [os.path.realpath(source.path) for source in sources_of(reading)]
+    at_hand = [os.path.realpath(source.path) for source in reading.sources]
     groups: dict[int, tuple[str, ...]] = {}
     for path in at_hand:
         group = group_of.get(path, {path})

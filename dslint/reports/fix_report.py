@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dslint.fixes.mending import Applied, NotApplied
 from dslint.fixing import Fixed
 from dslint.reports.style import Style
 from dslint.rulebook.finding import Finding
 
+if TYPE_CHECKING:
+    from dslint.confirmed import Confirmed
 
-def fix_lines(fixed: Fixed, style: Style) -> Iterator[str]:
+
+def fix_lines(fixed: Fixed, style: Style, confirmed: Confirmed | None = None) -> Iterator[str]:
     """A line for each fix that was applied, and for each that was not."""
     for one in fixed.applied:
-        yield f"{style.green('fixed')} {_place(one.finding)}: {style.bold(one.finding.code)} {one.fix.title}"
+        confirmation = None if confirmed is None else confirmed.of(one.finding)
+        told = "" if confirmation is None else f" ({confirmation.verdict}: {confirmation.told})"
+        code = style.bold(one.finding.code)
+        yield f"{style.green('fixed')} {_place(one.finding)}: {code} {one.fix.title}{told}"
     yield from not_applied_lines(fixed, style)
 
 

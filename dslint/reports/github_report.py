@@ -18,7 +18,9 @@ from dslint.reports.text_report import summary
 from dslint.rulebook.finding import Finding, Location
 
 if TYPE_CHECKING:
+    from dslint.confirmed import Confirmed
     from dslint.fixing import Fixed
+    from dslint.smoke.confirming import RunSmoked
 
 COMMANDS: Mapping[str, str] = {"error": "error", "warning": "warning", "hint": "notice"}
 """The command for each severity."""
@@ -26,22 +28,36 @@ COMMANDS: Mapping[str, str] = {"error": "error", "warning": "warning", "hint": "
 _STDIN = ("-", "<stdin>")  # no files that GitHub could show
 
 
-def github_report(report: Report, fixed: Fixed | None = None) -> str:
+def github_report(report: Report, fixed: Fixed | None = None, confirmed: Confirmed | None = None) -> str:
     """An annotation for each finding and for each file that was not checked, and one closing line."""
     repository = _repository()
     annotations = [
-        *(_finding(finding, repository) for finding in report.findings),
+        *(_finding(finding, repository, confirmed) for finding in report.findings),
         *(_trouble(trouble, repository) for trouble in report.troubles),
     ]
-    return "\n".join([*annotations, summary(report, Style(colour=False), fixed)])
+    closing = [summary(report, Style(colour=False), fixed)]
+    if confirmed is not None:
+        from dslint.reports.confirm_report import smoke_summary
+
+        annotations += [_run(run, repository) for run in confirmed.runs if run.verdict is not None]
+        closing.append(smoke_summary(confirmed))
+    return "\n".join([*annotations, *closing])
 
 
-def _finding(finding: Finding, repository: Path) -> str:
+def _run(run: RunSmoked, repository: Path) -> str:
+    """A run that was tried as a whole: an error where it fails."""
+    from dslint.confirmed import passed
+
+    properties = {**_file(_shown(run.path, repository)), "title": "smoke"}
+    return _command("notice" if passed(run) else "error", properties, f"{run.path}: {run.told}")
+
+
+def _finding(finding: Finding, repository: Path, confirmed: Confirmed | None) -> str:
     properties = {
         **_where(finding.location, repository),
         "title": f"{finding.code} {finding.name}",
     }
-    return _command(COMMANDS[finding.severity], properties, "\n".join(_message(finding, repository)))
+    return _command(COMMANDS[finding.severity], properties, "\n".join(_message(finding, repository, confirmed)))
 
 
 def _trouble(trouble: FileTrouble, repository: Path) -> str:
@@ -50,7 +66,7 @@ def _trouble(trouble: FileTrouble, repository: Path) -> str:
     return _command("error", properties, f"{path}: {trouble.message}")
 
 
-def _message(finding: Finding, repository: Path) -> Iterator[str]:
+def _message(finding: Finding, repository: Path, confirmed: Confirmed | None) -> Iterator[str]:
     """What the annotation says, line by line."""
     yield f"{_place(finding.location, repository)}: {finding.code} {finding.message}"
     for location in finding.related:
@@ -59,6 +75,9 @@ def _message(finding: Finding, repository: Path) -> Iterator[str]:
     for fix in finding.fixes:
         which = f" {fix.number}" if len(finding.fixes) > 1 else ""
         yield f"fix{which} ({fix.tier}): {fix.title}"
+    confirmation = None if confirmed is None else confirmed.of(finding)
+    if confirmation is not None:
+        yield f"smoke: {confirmation.verdict}: {confirmation.told}"
 
 
 def _place(location: Location, repository: Path) -> str:

@@ -11,14 +11,15 @@ from dslint.lint import Report
 from dslint.rulebook.finding import Finding, Location
 
 if TYPE_CHECKING:
+    from dslint.confirmed import Confirmed
     from dslint.fixing import Fixed
 
 
-def json_report(report: Report, fixed: Fixed | None = None) -> str:
-    """The report as one JSON object, with what was mended before it."""
+def json_report(report: Report, fixed: Fixed | None = None, confirmed: Confirmed | None = None) -> str:
+    """The report as one JSON object, with what was mended before it and what real DeepSpeed said to it."""
     content = {
         "version": __version__,
-        "findings": [_finding(finding) for finding in report.findings],
+        "findings": [_finding(finding, confirmed) for finding in report.findings],
         "undecided": [
             {"code": rule.code, "path": rule.path, "needs": list(rule.needs)} for rule in report.undecided
         ],
@@ -30,10 +31,14 @@ def json_report(report: Report, fixed: Fixed | None = None) -> str:
         from dslint.reports.fix_report import fixes_as_data
 
         content["fixes"] = fixes_as_data(fixed)
+    if confirmed is not None:
+        from dslint.reports.confirm_report import runs_as_data
+
+        content["smoke"] = {"runs": runs_as_data(confirmed)}
     return json.dumps(content, indent=2, ensure_ascii=False)
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
+def _finding(finding: Finding, confirmed: Confirmed | None) -> dict[str, Any]:
     source, span = finding.location.source, finding.location.span
     start, end = source.place(span.start), source.place(span.end)
     return {
@@ -52,7 +57,16 @@ def _finding(finding: Finding) -> dict[str, Any]:
             {"number": fix.number, "tier": fix.tier, "title": fix.title, "applicable": fix.is_applicable}
             for fix in finding.fixes
         ],
+        **_smoke(finding, confirmed),
     }
+
+
+def _smoke(finding: Finding, confirmed: Confirmed | None) -> dict[str, Any]:
+    if confirmed is None:
+        return {}
+    from dslint.reports.confirm_report import finding_as_data
+
+    return {"smoke": finding_as_data(confirmed, finding)}
 
 
 def _cell(place: Place) -> dict[str, int]:

@@ -13,24 +13,31 @@ from dslint.rulebook.finding import Finding, Location
 from dslint.rulebook.rule import SEVERITIES
 
 if TYPE_CHECKING:
+    from dslint.confirmed import Confirmed
     from dslint.fixing import Fixed
 
 WIDEST_FRAME = 120  # characters; longer lines are cut around the place
 
 
-def text_report(report: Report, style: Style, fixed: Fixed | None = None) -> str:
-    """The findings with frames, what was mended before, what stayed undecided, and one closing line."""
-    blocks = ["\n".join(_finding(finding, style)) for finding in report.findings]
+def text_report(
+    report: Report, style: Style, fixed: Fixed | None = None, confirmed: Confirmed | None = None
+) -> str:
+    """The findings with frames, what was mended and tried, what stayed undecided, and one closing line."""
+    blocks = ["\n".join(_finding(finding, style, confirmed)) for finding in report.findings]
     closing = [*_undecided(report, style), *_assumption(report, style)]
     if fixed is not None:
         from dslint.reports.fix_report import fix_lines
 
-        closing = [*fix_lines(fixed, style), *closing]
+        closing = [*fix_lines(fixed, style, confirmed), *closing]
     closing += [summary(report, style, fixed), *_fixable(report)]
+    if confirmed is not None:
+        from dslint.reports.confirm_report import run_lines, smoke_summary
+
+        closing = [*run_lines(confirmed, style), *closing, smoke_summary(confirmed)]
     return "\n\n".join([*blocks, "\n".join(closing)])
 
 
-def _finding(finding: Finding, style: Style) -> Iterator[str]:
+def _finding(finding: Finding, style: Style, confirmed: Confirmed | None) -> Iterator[str]:
     path = finding.location.source.path
     place = finding.location.source.place(finding.location.span.start)
     severity = style.severity(finding.severity, finding.severity)
@@ -47,6 +54,9 @@ def _finding(finding: Finding, style: Style) -> Iterator[str]:
     for fix in finding.fixes:
         which = f" {fix.number}" if len(finding.fixes) > 1 else ""
         yield f"  = {style.green('fix')}{which} ({fix.tier}): {fix.title}"
+    confirmation = None if confirmed is None else confirmed.of(finding)
+    if confirmation is not None:
+        yield f"  = {style.bold('smoke')}: {confirmation.verdict}: {confirmation.told}"
 
 
 def _frame(finding: Finding, related: list[Location], style: Style) -> Iterator[str]:

@@ -74,6 +74,8 @@ class _Worker:
         """Changes of a script or a command."""
         fix = self.fix
         for target, parts in fix.replace.items():
+            if self.is_absent(target):
+                continue
             yield ReplaceCode(*self.code(target), self.text(parts))
         if fix.keywords:
             texts = {name: None if parts is None else self.text(parts) for name, parts in fix.keywords.items()}
@@ -93,7 +95,14 @@ class _Worker:
 
     def is_there(self, target: str) -> bool:
         """Whether there is anything to take out; a fix may name several keys of which only some are given."""
-        return not target.startswith((CONFIG, ARGUMENTS)) or self.facts.given(target) is not False
+        if target.startswith((CONFIG, ARGUMENTS)):
+            return self.facts.given(target) is not False
+        return not self.is_absent(target)
+
+    def is_absent(self, target: str) -> bool:
+        """Whether a target is a place of the item that there is not, so that nothing has to be done there."""
+        name, _, field = target.partition(".")
+        return name == self.variable and bool(field) and self.item is not None and self.item.fields[field] is None
 
     def delete(self, target: str) -> Change:
         if target.startswith(ARGUMENTS):

@@ -9,10 +9,10 @@ import pytest
 
 from dslint.documents.config_reader import read_config
 from dslint.documents.source import Source, Span
-from dslint.fixes.mending import Mended, mend, sources_of, together
+from dslint.fixes.mending import Mended, mend, together
 from dslint.fixes.policy import Policy
 from dslint.fixing import Fixed, fix
-from dslint.inputs import Reading
+from dslint.inputs import Reading, read
 from dslint.rulebook.cache import shipped_rules
 from dslint.rulebook.change import DeleteKey, SetKey
 from dslint.rulebook.finding import Finding, FindingFix, Location
@@ -25,7 +25,7 @@ EIGHT = Options(gpus=8, deepspeed=parse_release("0.19.8"))
 def fixed(folder: Path, policy: Policy, options: Options = EIGHT, **texts: str) -> Fixed:
     for name, text in texts.items():
         (folder / f"{name}.json").write_text(text)
-    return fix([str(folder / f"{name}.json") for name in texts], options, shipped_rules(), None, policy)
+    return fix(read([str(folder / f"{name}.json") for name in texts]), options, shipped_rules(), None, policy)
 
 
 def text_of(result: Fixed) -> str:
@@ -58,7 +58,7 @@ def test_findings_of_rules_that_are_not_selected_are_not_mended(tmp_path: Path) 
     path = tmp_path / "ds.json"
     path.write_text('{"train_micro_batch_size_per_gpu": 1, "amp": {"enabled": false}}')
     only = [rule for rule in shipped_rules() if rule.code == "DS201"]
-    assert not fix([str(path)], EIGHT, only, None, Policy(unsafe=True)).files
+    assert not fix(read([str(path)]), EIGHT, only, None, Policy(unsafe=True)).files
 
 
 def test_the_report_is_about_the_mended_files(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def mended(judge: Callable[[Reading], Sequence[Finding]]) -> Mended:
 
 def test_a_fix_that_leaves_its_finding_is_taken_back() -> None:
     result = mended(lambda reading: [one_finding(reading, "DS001", setting("a", 5))])
-    assert sources_of(result.reading)[0].data.decode() == START
+    assert result.reading.sources[0].data.decode() == START
     assert "the finding stays" in result.not_applied[0].reason
 
 

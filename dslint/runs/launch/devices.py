@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from dslint.documents.source import Source, Span
@@ -9,10 +10,12 @@ from dslint.runs.facts import Facts
 from dslint.runs.item import Item
 from dslint.runs.launch.facts import gpus, launch_of
 from dslint.runs.launch.hostfile import read_hostfile
-from dslint.runs.launch.launch import Launch
+from dslint.runs.launch.launch import Argument, Launch
 from dslint.runs.launch.node_filter import FilterError, read_filter
+from dslint.runs.launch.places import option_place, value_place
 from dslint.runs.launch.slurm import directive_values, gpu_count
-from dslint.runs.launch.world import number, visible_devices
+from dslint.runs.launch.world import machines, number, visible_devices
+from dslint.runs.unknown import UNDECIDABLE, Unknown
 
 VARIABLE = "CUDA_VISIBLE_DEVICES"
 COUNTS = ("num_gpus", "nproc_per_node", "num_processes")
@@ -28,9 +31,25 @@ def ignored_variable(facts: Facts) -> tuple[Item, ...]:
     name = next((name for name in ("include", "exclude", "num_gpus", "num_nodes") if _drops(launch, name)), None)
     if name is None or _chosen(launch, name) == list(devices):
         return ()
-    fields = {"devices": ",".join(devices), "option": f"--{name}"}
-    variable = launch.environment[VARIABLE]
+    variable, option = launch.environment[VARIABLE], launch.options[name]
+    is_apart = b" " in launch.source.data[option.span.start : option.span.end]
+    fields = {
+        "devices": ",".join(devices),
+        "option": f"--{name}",
+        "variable_span": _place_of_variable(launch, variable),
+        "option_span": option_place(launch, option),
+        "include": f"--include{' ' if is_apart else '='}localhost:{','.join(devices)}",
+    }
     return (Item(fields, launch.source, variable.span, ((launch.options[name].span, "this counts alone"),)),)
+
+
+def _place_of_variable(launch: Launch, variable: Argument) -> Span | Unknown:
+    """`NAME=value` where it is for this command alone; one that is exported may be for others too."""
+    data = launch.source.data
+    between = data[variable.span.end : launch.launcher_span.start]
+    is_written = data[variable.span.start : variable.span.end].startswith(f"{VARIABLE}=".encode())
+    is_of_command = re.search(rb"[;&|]|(?<!\\)\n", between) is None and b"export" not in between
+    return variable.span if is_written and is_of_command and not launch.is_in_text else UNDECIDABLE
 
 
 def _drops(launch: Launch, name: str) -> bool:
@@ -66,10 +85,22 @@ def too_many_ranks(facts: Facts) -> tuple[Item, ...]:
         return ()
     for kind, limit, source, span in _limits(facts, launch):
         if count > limit:
-            fields = {"kind": kind, "ranks": count, "gpus": limit}
+            fields = {
+                "kind": kind,
+                "ranks": count,
+                "gpus": limit,
+                "count": _count_for(facts, launch, limit),
+                "value_span": value_place(launch, option),
+            }
             elsewhere = () if source is None or span is None else ((source, span, "the GPUs"),)
             return (Item(fields, launch.source, option.span, elsewhere=elsewhere),)
     return ()
+
+
+def _count_for(facts: Facts, launch: Launch, per_node: int) -> int | Unknown:
+    """What the option has to say for so many ranks a node: Accelerate's counts those of all machines."""
+    many = machines(launch, facts.run.accelerate) if launch.launcher == "accelerate" else 1
+    return per_node * many if isinstance(many, int) else many
 
 
 def _limits(facts: Facts, launch: Launch) -> Iterator[tuple[str, int, Source | None, Span | None]]:

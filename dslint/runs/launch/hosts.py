@@ -12,8 +12,10 @@ from dslint.runs.item import Item
 from dslint.runs.launch.facts import launch_of
 from dslint.runs.launch.hostfile import read_hostfile
 from dslint.runs.launch.launch import Launch, Option
-from dslint.runs.launch.node_filter import FilterError, Slots, read_filter, selected
+from dslint.runs.launch.node_filter import FilterError, Slots, mended, read_filter, selected
+from dslint.runs.launch.places import value_place
 from dslint.runs.launch.world import number, slots_in
+from dslint.runs.unknown import UNDECIDABLE, Unknown
 
 
 def filter_problems(facts: Facts) -> tuple[Item, ...]:
@@ -33,14 +35,30 @@ def is_given(option: Option | None) -> bool:
 
 
 def _problems(facts: Facts, launch: Launch, name: str, option: Option) -> Iterator[Item]:
-    fields = {"option": f"--{name}", "value": option.value}
+    error = _refusal(facts, name, str(option.value))
+    if error is not None:
+        new = mended(str(option.value))
+        fields = {
+            "option": f"--{name}",
+            "value": option.value,
+            "kind": error.kind,
+            "why": str(error),
+            "meant": new if new is not None and _refusal(facts, name, new) is None else None,
+            "value_span": value_place(launch, option),
+        }
+        yield _item(launch, option.span, fields)
+
+
+def _refusal(facts: Facts, name: str, text: str) -> FilterError | None:
+    """Why the launcher refuses a filter."""
     try:
-        read_filter(str(option.value))
+        read_filter(text)
         pool = known_slots(facts)
         if pool is not None:
-            selected(pool, **{"include": "", "exclude": "", name: str(option.value)})
+            selected(pool, **{"include": "", "exclude": "", name: text})
     except FilterError as error:
-        yield _item(launch, option.span, {**fields, "kind": error.kind, "why": str(error)})
+        return error
+    return None
 
 
 def whole_hosts(facts: Facts) -> tuple[Item, ...]:
@@ -54,7 +72,25 @@ def whole_hosts(facts: Facts) -> tuple[Item, ...]:
     bare = [host for host, slots in chosen.items() if not slots]
     if option is None or not bare:
         return ()
-    return (_item(launch, option.span, {"hosts": bare, "are_all": len(bare) == len(chosen)}),)
+    fields = {
+        "hosts": bare,
+        "are_all": len(bare) == len(chosen),
+        "meant": _with_all_slots(chosen, known_slots(facts) or {}),
+        "value_span": value_place(launch, option),
+    }
+    return (_item(launch, option.span, fields),)
+
+
+def _with_all_slots(chosen: Slots, pool: Mapping[str, int]) -> str | Unknown:
+    """A filter in which each host has its slots; Unknown where the hostfile doesn't tell them."""
+    if not all(slots or 0 < pool.get(host, 0) <= MOST_SLOTS for host, slots in chosen.items()):
+        return UNDECIDABLE
+    parts = [f"{host}:{','.join(map(str, slots or range(pool[host])))}" for host, slots in chosen.items()]
+    return "@".join(parts)
+
+
+MOST_SLOTS = 64
+"""Slots of a host that are written out."""
 
 
 def known_slots(facts: Facts) -> Mapping[str, int] | None:

@@ -40,20 +40,29 @@ class Option:
         span: the option with its value.
         overridable: the value is a default that the environment may replace.
         origin: where a variable in the value got its value.
+        value_span: the value alone; None for a flag.
     """
 
     value: str | bool | Unknown
     span: Span
     overridable: bool = False
     origin: Span | None = None
+    value_span: Span | None = None
 
 
 @dataclass(frozen=True)
 class UnknownOption:
-    """An option before the script that the launcher does not have."""
+    """An option before the script that the launcher does not have.
+
+    Attributes:
+        name: as written, with its dashes.
+        span: the word.
+        whole: the word with what seems to be its value.
+    """
 
     name: str
     span: Span
+    whole: Span
 
 
 @dataclass(frozen=True)
@@ -87,6 +96,8 @@ class Launch:
         directory: where it runs, relative to the caller's folder; None
             where the file doesn't change it, or nobody can tell.
         directives: the `#SBATCH` lines.
+        is_in_text: the command stands in a text that another one runs (`bash -c`), so that its words have no
+            places of their own.
     """
 
     source: Source
@@ -104,6 +115,7 @@ class Launch:
     environment_unknown: bool = False
     directory: str | None = None
     directives: tuple[Directive, ...] = ()
+    is_in_text: bool = False
 
 
 def option_of(launch: Launch, name: str) -> Argument | None:

@@ -49,6 +49,39 @@ def _slots(text: str) -> list[int]:
     return numbers
 
 
+def mended(text: str) -> str | None:
+    """A refused filter with its ranges written out and `@` between its hosts; None where that doesn't mend it."""
+    parts: list[str] = []
+    for part in text.split("@"):
+        host, colon, slots = part.strip().partition(":")
+        parts += [_with_slots(host, slots)] if colon else re.split(r"\s*,\s*", host)
+    new = "@".join(parts)
+    try:
+        read_filter(new)
+    except FilterError:
+        return None
+    return new if new != text else None
+
+
+def _with_slots(host: str, slots: str) -> str:
+    """A host with its slots, in which a range is written out and a further host begins behind a `@`."""
+    found = f"{host}:"
+    for word in re.split(r"\s*,\s*", slots):
+        before = "" if found.endswith(":") else ","
+        if _RANGE.fullmatch(word):
+            first, last = map(int, word.split("-"))
+            word = ",".join(map(str, range(first, min(last, first + _LONGEST) + 1)))
+        elif _HOST.fullmatch(word):
+            before = "@"
+        found += before + word
+    return found
+
+
+_HOST = re.compile(r"[A-Za-z][\w.-]*(?::\d+)?")
+_LONGEST = 63
+"""Slots of a range; no machine has more."""
+
+
 def _reason(word: str) -> str:
     if _RANGE.fullmatch(word):
         return f"`{word}` is no slot, and ranges aren't known: list each slot"

@@ -78,20 +78,23 @@ def _option(parsed: Parsed, table: OptionTable, arguments: Sequence[Argument], i
         if name in table.flags:
             equals = ""
     if name is None:
-        parsed.unknown_options.append(UnknownOption(spelling, argument.span))
-        return index + (2 if not equals and _has_value_before_script(arguments, index) else 1)
+        has_value = not equals and _has_value_before_script(arguments, index)
+        whole = _both(argument.span, arguments[index + 1].span) if has_value else argument.span
+        parsed.unknown_options.append(UnknownOption(spelling, argument.span, whole))
+        return index + (2 if has_value else 1)
     if name in table.flags:
         parsed.options[name] = Option(True, argument.span)
         return index + 1
     if equals:
-        parsed.options[name] = Option(value, argument.span, argument.overridable, argument.origin)
+        place = end_of(argument.span, value)
+        parsed.options[name] = Option(value, argument.span, argument.overridable, argument.origin, place)
         return index + 1
     following = arguments[index + 1] if index + 1 < len(arguments) else None
     if following is None or (isinstance(following.text, str) and _looks_like_option(following.text)):
         parsed.options[name] = Option(UNDECIDABLE, argument.span)
         return index + 1
-    span = Span(min(argument.span.start, following.span.start), max(argument.span.end, following.span.end))
-    parsed.options[name] = Option(following.text, span, following.overridable, following.origin)
+    span = _both(argument.span, following.span)
+    parsed.options[name] = Option(following.text, span, following.overridable, following.origin, following.span)
     parsed.incomplete = parsed.incomplete or following.many
     return index + 2
 
@@ -99,9 +102,18 @@ def _option(parsed: Parsed, table: OptionTable, arguments: Sequence[Argument], i
 def _put(parsed: Parsed, table: OptionTable, argument: Argument, spelling: str, value: Unknown) -> None:
     name = canonical_name(table, spelling)
     if name is None:
-        parsed.unknown_options.append(UnknownOption(spelling, argument.span))
+        parsed.unknown_options.append(UnknownOption(spelling, argument.span, argument.span))
     else:
         parsed.options[name] = Option(value, argument.span, False, argument.origin)
+
+
+def end_of(span: Span, text: str) -> Span:
+    """Where a text would stand that ends a word."""
+    return Span(max(span.start, span.end - len(text.encode())), span.end)
+
+
+def _both(one: Span, other: Span) -> Span:
+    return Span(min(one.start, other.start), max(one.end, other.end))
 
 
 def _has_value_before_script(arguments: Sequence[Argument], index: int) -> bool:

@@ -9,8 +9,9 @@ from dslint.runs.facts import Facts
 from dslint.runs.item import Item
 from dslint.runs.launch.facts import RANK_VARIABLES, is_alone, launch_of, nodes
 from dslint.runs.launch.launch import Launch
+from dslint.runs.launch.places import value_place
 from dslint.runs.launch.world import machines, number, tasks
-from dslint.runs.unknown import Unknown
+from dslint.runs.unknown import UNDECIDABLE, Unknown
 
 
 def without_meeting_place(facts: Facts) -> tuple[Item, ...]:
@@ -68,7 +69,15 @@ def uneven_processes(facts: Facts) -> tuple[Item, ...]:
     total, many = number(option), machines(launch, facts.run.accelerate)
     if not isinstance(total, int) or not isinstance(many, int) or total < 1 or many < 2 or total % many == 0:
         return ()
-    fields = {"processes": total, "machines": many, "per_machine": total // many, "started": total // many * many}
+    fields = {
+        "processes": total,
+        "machines": many,
+        "per_machine": total // many,
+        "started": total // many * many,
+        "more": (total // many + 1) * many,
+        "all": total * many,
+        "value_span": value_place(launch, option),
+    }
     return (Item(fields, launch.source, option.span),)
 
 
@@ -82,7 +91,13 @@ def multiplied(facts: Facts) -> tuple[Item, ...]:
     expected = _launchers_expected(facts, launch)
     if started is None or expected is None or started <= expected:
         return ()
-    fields = {"outer": outer.launcher, "tasks": started, "expected": expected, "launcher": launch.launcher}
+    fields = {
+        "outer": outer.launcher,
+        "tasks": started,
+        "expected": expected,
+        "launcher": launch.launcher,
+        "per_node_span": _place_of_tasks_per_node(launch, started, expected),
+    }
     related = ((launch.launcher_span, "started by each task"),)
     return (Item(fields, launch.source, _span_of_tasks(launch), related),)
 
@@ -109,6 +124,15 @@ def _launchers_expected(facts: Facts, launch: Launch) -> int | None:
     if option is not None and (not isinstance(option.value, str) or not option.value.isdigit()):
         return None
     return 1 if option is None else int(str(option.value))
+
+
+def _place_of_tasks_per_node(launch: Launch, started: int, expected: int) -> Span | Unknown:
+    """The number of tasks a node, where 1 instead of it starts as many launchers as are expected."""
+    option = launch.outer[-1].options.get("ntasks_per_node")
+    each = None if option is None else number(option)
+    is_enough = isinstance(each, int) and each > 0 and started == each * expected
+    is_all = not {"ntasks", "n"} & set(launch.outer[-1].options)
+    return value_place(launch, option) if option is not None and is_enough and is_all else UNDECIDABLE
 
 
 def _span_of_tasks(launch: Launch) -> Span:
@@ -138,7 +162,19 @@ def plain_python(facts: Facts) -> tuple[Item, ...]:
         return ()
     start = next(_starts(facts), None)
     related = () if start is None else (start,)
-    return (Item({"framework": facts.framework}, launch.source, launch.span, elsewhere=related),)
+    fields = {"framework": facts.framework, "python": _word_python(launch)}
+    return (Item(fields, launch.source, launch.span, elsewhere=related),)
+
+
+def _word_python(launch: Launch) -> Span | Unknown:
+    """The word `python`, where the script's name follows it right away."""
+    data, script = launch.source.data, launch.script
+    if launch.is_in_text or script is None or launch.is_module:
+        return UNDECIDABLE
+    span = launch.launcher_span
+    is_python = data[span.start : span.end] in (b"python", b"python3")
+    is_next = data[span.end : script.span.start].strip() == b"" and span.end < script.span.start
+    return span if is_python and is_next else UNDECIDABLE
 
 
 def _starts(facts: Facts) -> Iterator[tuple[Source, Span, str]]:

@@ -11,7 +11,7 @@ from dslint.documents.shell_document import Command, ShellDocument
 from dslint.documents.source import Span
 from dslint.runs.launch.embedded import embedded_files
 from dslint.runs.launch.launch import Argument, Launch, Option, Outer
-from dslint.runs.launch.option_parsing import Parsed, parse_options
+from dslint.runs.launch.option_parsing import Parsed, end_of, parse_options
 from dslint.runs.launch.option_tables import option_table
 from dslint.runs.launch.slurm import LONG_NAMES, slurm_variables
 from dslint.runs.launch.variables import DIRECTORY, Variable, Variables, own_folder
@@ -190,6 +190,7 @@ class _Finder:
             environment_unknown=context.in_container,
             directory=_known_directory(self.variables.values.get(DIRECTORY)),
             directives=self.document.directives,
+            is_in_text=context.depth > 0,
         )
 
     def _exported(self) -> dict[str, Argument]:
@@ -351,11 +352,12 @@ def _outer_options(launcher: str, arguments: Sequence[Argument]) -> dict[str, Op
         following = arguments[index] if index < len(arguments) else None
         if equals:
             value: str | Unknown = attached if isinstance(argument.text, str) else UNDECIDABLE
-            options[name] = Option(value, argument.span, argument.overridable, argument.origin)
+            place = end_of(argument.span, attached)
+            options[name] = Option(value, argument.span, argument.overridable, argument.origin, place)
         elif following is None or (isinstance(following.text, str) and following.text.startswith("-")):
             options[name] = Option(True, argument.span)
         else:
             span = Span(min(argument.span.start, following.span.start), max(argument.span.end, following.span.end))
-            options[name] = Option(following.text, span, following.overridable, following.origin)
+            options[name] = Option(following.text, span, following.overridable, following.origin, following.span)
             index += 1
     return options

@@ -9,9 +9,12 @@ from dslint.documents.source import Span
 from dslint.runs.facts import Facts
 from dslint.runs.item import Item
 from dslint.runs.launch.facts import launch_of, nodes
-from dslint.runs.launch.launch import Launch, Option
+from dslint.runs.launch.launch import Launch, Option, UnknownOption
+from dslint.runs.launch.node_filter import FilterError, read_filter
 from dslint.runs.launch.option_tables import option_table
-from dslint.runs.near_names import advice, near_name
+from dslint.runs.launch.places import name_place, option_place, value_place, whole_place
+from dslint.runs.near_names import Near, advice, near_name
+from dslint.runs.unknown import UNDECIDABLE, Unknown
 
 RETIRED = frozenset(["elastic_training", "min_elastic_nodes", "max_elastic_nodes"])
 """Options that DeepSpeed's launcher had before 0.19.8."""
@@ -40,12 +43,16 @@ def _unknown_options(launch: Launch) -> Iterator[Item]:
         if launch.launcher != "deepspeed" and not _is_of_another(name, launch.launcher):
             continue
         near = near_name(option.name, [spelling for spelling in table.names if spelling.startswith("--")])
+        meant = COUNTS.get(name, {}).get(launch.launcher)
         yield _item(
             launch,
             option.span,
             option=option.name,
             command=COMMANDS[launch.launcher],
             advice=_advice(launch, name, advice(near)),
+            meant=meant or (near.key if near is not None else None),
+            is_sure=_is_sure(launch, name, near),
+            name_span=name_place(launch, option.span, option.name),
         )
 
 
@@ -55,10 +62,18 @@ def retired_options(facts: Facts) -> tuple[Item, ...]:
     if launch.launcher != "deepspeed":
         return ()
     return tuple(
-        _item(launch, option.span, option=option.name)
+        _item(launch, option.span, option=option.name, whole=_retired_place(launch, option))
         for option in launch.unknown_options
         if option.name.removeprefix("--") in RETIRED
     )
+
+
+def _retired_place(launch: Launch, option: UnknownOption) -> Span | Unknown:
+    """An option of elastic training with its value, which all but the switch have."""
+    takes_value = option.name != "--elastic_training"
+    written = launch.source.data[option.span.start : option.span.end]
+    has_value = option.whole != option.span or b"=" in written
+    return whole_place(launch, option) if takes_value is has_value else UNDECIDABLE
 
 
 def _is_of_another(name: str, launcher: str) -> bool:
@@ -76,6 +91,17 @@ COUNTS = {
     "num_machines": {"deepspeed": "--num_nodes", "torchrun": "--nnodes"},
 }
 """By the name of an option, what the other launchers call the same."""
+
+
+PER_NODE = ("num_gpus", "nproc_per_node")
+"""Options that count the ranks of one node; Accelerate's num_processes counts those of all."""
+
+
+def _is_sure(launch: Launch, name: str, near: Near | None) -> bool:
+    """Whether nothing but the option's name has to change."""
+    if launch.launcher in COUNTS.get(name, {}):
+        return name in PER_NODE and launch.launcher != "accelerate"
+    return near is not None and near.is_slip
 
 
 def _advice(launch: Launch, name: str, near: str) -> str:
@@ -128,10 +154,34 @@ def bad_values(facts: Facts) -> tuple[Item, ...]:
             value=option.value,
             wants=_wants(values),
             command=COMMANDS[launch.launcher],
+            meant=_meant(name, str(option.value)),
+            whole=option_place(launch, option),
+            value_span=value_place(launch, option),
         )
         for name, values in VALUES.get(launch.launcher, {}).items()
         if (option := launch.options.get(name)) is not None and _is_refused(option, values)
     )
+
+
+ALL = ("all", "auto", "gpu", "max")
+"""Words for all GPUs, which DeepSpeed's launcher takes anyhow."""
+
+OTHER_WORDS = {
+    "mixed_precision": {
+        **{"float16": "fp16", "half": "fp16", "bfloat16": "bf16", "float8": "fp8"},
+        **{"none": "no", "off": "no", "false": "no", "fp32": "no", "float32": "no"},
+    },
+    "log_level": {"warn": "warning", "fatal": "critical"},
+}
+"""By option, other words for what its parser calls otherwise."""
+
+
+def _meant(name: str, value: str) -> str | None:
+    """The allowed word that a value stands for; "all" where it means all GPUs."""
+    if name == "num_gpus":
+        return "all" if value.lower() in ALL else None
+    words = {word for values in VALUES.values() for word in values.get(name, _WHOLE).words}
+    return value.lower() if value.lower() in words else OTHER_WORDS.get(name, {}).get(value.lower())
 
 
 def _is_refused(option: Option, values: _Values) -> bool:
@@ -160,18 +210,19 @@ def _conflicts(launch: Launch) -> Iterator[Item]:
     if launch.launcher == "deepspeed":
         filters = [name for name in ("include", "exclude") if _is_given(options, name)]
         if len(filters) == 2:
-            yield _pair(launch, "filters", *filters)
+            yield _pair(launch, "filters", *filters, agrees=_are_apart(*(options[name] for name in filters)))
         counts = [name for name in ("num_gpus", "num_nodes") if _is_count(options.get(name))]
-        if filters and counts:
-            yield _pair(launch, "counts", counts[0], filters[0])
+        for name in counts if filters else ():
+            agrees = filters == ["include"] and _counts_the_same(options[name], name, options["include"])
+            yield _pair(launch, "counts", name, filters[0], agrees=agrees)
         if "no_ssh" in options and "node_rank" not in options and not launch.options_incomplete:
             yield _item(launch, options["no_ssh"].span, kind="node rank", one="--no_ssh", other="--node_rank")
     if launch.launcher in COMMANDS and "module" in options and "no_python" in options:
         yield _pair(launch, "module", "no_python", "module")
     if launch.launcher == "accelerate":
         chosen = [name for name in ("use_deepspeed", "multi_gpu", "cpu", "tpu", "use_fsdp") if name in options]
-        if len(chosen) > 1:
-            yield _pair(launch, "accelerate", chosen[1], chosen[0])
+        for name in chosen[1:]:
+            yield _pair(launch, "accelerate", name, chosen[0], agrees=name == "multi_gpu")
 
 
 def _is_given(options: Mapping[str, Option], name: str) -> bool:
@@ -186,8 +237,40 @@ def _is_count(option: Option | None) -> bool:
         return False
 
 
-def _pair(launch: Launch, kind: str, one: str, other: str) -> Item:
-    fields = {"kind": kind, "one": f"--{one}", "other": f"--{other}"}
+def _are_apart(include: Option, exclude: Option) -> bool:
+    """Whether --exclude leaves out nothing that --include takes."""
+    try:
+        taken, left_out = read_filter(str(include.value)), read_filter(str(exclude.value))
+    except FilterError:
+        return False
+    return all(host not in taken or _are_other(slots, taken[host]) for host, slots in left_out.items())
+
+
+def _are_other(slots: tuple[int, ...], taken: tuple[int, ...]) -> bool:
+    """Whether two choices of a host's slots, none of which means all of them, have none in common."""
+    return bool(slots) and bool(taken) and not set(slots) & set(taken)
+
+
+def _counts_the_same(count: Option, name: str, include: Option) -> bool:
+    """Whether a count is that of what --include names."""
+    try:
+        chosen = read_filter(str(include.value))
+    except FilterError:
+        return False
+    numbers = {len(slots) for slots in chosen.values()} if name == "num_gpus" else {len(chosen)}
+    return numbers == {int(str(count.value))}
+
+
+def _pair(launch: Launch, kind: str, one: str, other: str, agrees: bool = False) -> Item:
+    """Two options; `agrees` says that the first asks for nothing that the other doesn't."""
+    fields = {
+        "kind": kind,
+        "one": f"--{one}",
+        "other": f"--{other}",
+        "agrees": agrees,
+        "one_span": option_place(launch, launch.options[one]),
+        "other_span": option_place(launch, launch.options[other]),
+    }
     related = ((launch.options[other].span, "beside this"),)
     return Item(fields, launch.source, launch.options[one].span, related)
 
@@ -204,7 +287,8 @@ def unknown_backends(facts: Facts) -> tuple[Item, ...]:
         return ()
     if option.value.lower() in BACKENDS or "no_ssh" in launch.options or not _is_on_many_nodes(facts, launch):
         return ()
-    return (_item(launch, option.span, name=option.value),)
+    fields = {"value_span": value_place(launch, option), "whole": option_place(launch, option)}
+    return (_item(launch, option.span, name=option.value, **fields),)
 
 
 def _is_on_many_nodes(facts: Facts, launch: Launch) -> bool:

@@ -69,6 +69,12 @@ def text_at(script: Script, node: ast.AST) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
+def code_at(script: Script, node: ast.AST) -> str:
+    """The whole text of a node, as the file has it."""
+    owner = script.owner(node)
+    return owner.source.slice(owner.whole_span(node))
+
+
 def _guard_text(script: Script, node: ast.AST) -> str:
     test: ast.AST = getattr(node, "test", node)
     return text_at(script, test)

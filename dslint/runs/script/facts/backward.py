@@ -8,6 +8,7 @@ from typing import Any
 
 from dslint.runs.facts import Facts
 from dslint.runs.item import Item
+from dslint.runs.script.config_use import node_of
 from dslint.runs.script.events import Call
 from dslint.runs.script.facts.deeds import deeds_of
 from dslint.runs.script.facts.engine_use import (
@@ -23,9 +24,10 @@ from dslint.runs.script.facts.engine_use import (
     passes_through,
 )
 from dslint.runs.script.facts.gradients import off_context
+from dslint.runs.script.facts.here import Here
 from dslint.runs.script.items import item, plain, text_at
 from dslint.runs.script.values import Thing, Value
-from dslint.runs.unknown import UNDECIDABLE
+from dslint.runs.unknown import UNDECIDABLE, Unknown
 
 # --- past the engine ---
 
@@ -54,6 +56,7 @@ def _past_the_engine(facts: Facts, *, through_module: bool) -> Iterator[Item]:
                 fields = {
                     "is_scaled": passes_through(call.receiver, "engine.scale"),
                     "forward": text_at(deeds.script, place.node),
+                    "by_engine": _by_engine(Here(deeds, call.node), call, engine),
                 }
                 yield item(deeds.script, call, fields, ((place.node, "the loss comes from here"),))
 
@@ -62,6 +65,17 @@ def _is_plain_backward(call: Call) -> bool:
     if call.dotted != "backward" or not isinstance(call.receiver, Thing):
         return False
     return call.receiver.kind in ("result", "output", "operation", "attribute", "element", "either")
+
+
+def _by_engine(here: Here, call: Call, engine: Thing) -> str | Unknown:
+    """The same backward pass through the engine; Unknown where it means more, or the engine has no name here."""
+    func, name = call.node.func, here.name_of(engine)
+    is_scaled = isinstance(call.receiver, Thing) and call.receiver.name in ("grad_scaler.scale", "engine.scale")
+    others = [keyword for keyword in call.node.keywords if keyword.arg != "retain_graph"]
+    if isinstance(name, Unknown) or is_scaled or others or call.node.args or not isinstance(func, ast.Attribute):
+        return UNDECIDABLE
+    given = [here.code(func.value), *map(here.code, call.node.keywords)]
+    return f"{name}.backward({', '.join(given)})"
 
 
 def _is_stepped(call: Call, steps: list[Call]) -> bool:
@@ -106,7 +120,11 @@ def divided_losses(facts: Facts) -> tuple[Item, ...]:
                 continue
             for divided, divisor in _divisions(call.argument(0, "loss"), facts):
                 if is_reached(call.spot, initialize_of(engine).spot):
-                    fields = {"divisor": divisor, "by": _divisor_text(deeds.script, divided)}
+                    fields = {
+                        "divisor": divisor,
+                        "by": _divisor_text(deeds.script, divided),
+                        **_undivided(Here(deeds, call.node), divided),
+                    }
                     found.append(item(deeds.script, call, fields, ((divided, "divided here"),)))
     return tuple(found)
 
@@ -135,6 +153,13 @@ def _divisor(node: ast.AST | None) -> ast.expr | None:
     return node.value if isinstance(node, ast.AugAssign) else None
 
 
+def _undivided(here: Here, node: ast.AST) -> dict[str, Any]:
+    """What to do in order not to divide: an expression in the place of another one, or a statement less."""
+    if isinstance(node, ast.BinOp):
+        return {"division": here.span(node), "undivided": here.code(node.left), "division_statement": None}
+    return {"division": None, "undivided": None, "division_statement": here.span(node)}
+
+
 def _divisor_text(script: Any, node: ast.AST) -> str:
     right = _divisor(node)
     return text_at(script, right) if right is not None else "it"
@@ -152,8 +177,21 @@ def unreduced_losses(facts: Facts) -> tuple[Item, ...]:
             loss = call.argument(0, "loss")
             is_whole = isinstance(loss, Thing) and isinstance(loss.call, Call) and loss.name == "engine.__call__"
             if is_whole and loss.call.receiver is engine and _keeps_the_form(loss.call):
-                found.append(item(deeds.script, call, {"model": model.name.rpartition(".")[0] or model.name}))
+                fields = {
+                    "model": model.name.rpartition(".")[0] or model.name,
+                    **_its_loss(Here(deeds, call.node), call, loss.call),
+                }
+                found.append(item(deeds.script, call, fields))
     return tuple(found)
+
+
+def _its_loss(here: Here, backward: Call, forward: Call) -> dict[str, Any]:
+    """Where the output is given, and how its loss is called; a model gives one only where it gets labels."""
+    node = node_of(backward, 0, "loss")
+    has_loss = "labels" in forward.keywords and forward.argument(None, "return_dict") is not False
+    if not has_loss or node is backward.node:
+        return {"output": UNDECIDABLE, "loss": UNDECIDABLE}
+    return {"output": here.span(node), "loss": f"{here.operand(node)}.loss"}
 
 
 def _gives_an_output_object(model: Value) -> bool:
@@ -190,14 +228,64 @@ def repeated_backwards(facts: Facts) -> tuple[Item, ...]:
             if names == ("backward", "backward", "step") and _belong_together(first, second, step):
                 keeps = first.argument(1, "retain_graph")
                 kept = plain(keeps if first.is_complete else Thing("unread", "?"))
-                fields = {"retains_graph": kept, "what": "a second engine.backward"}
+                fields = {
+                    "retains_graph": kept,
+                    "what": "a second engine.backward",
+                    **_as_one(Here(deeds, second.node), first, second, passes),
+                }
                 found.append(item(deeds.script, second, fields, ((first.node, "the first backward pass"),)))
         for backward, step in _in_a_loop_of_their_own(passes):
-            fields = {"retains_graph": UNDECIDABLE, "what": "a loop of engine.backward"}
+            fields = {"retains_graph": UNDECIDABLE, "what": "a loop of engine.backward", **_NOT_AS_ONE}
             found.append(
                 item(deeds.script, backward, fields, ((step.node, "one step for all rounds of the loop"),))
             )
     return tuple({one.span: one for one in found}.values())
+
+
+_NOT_AS_ONE = {"first": UNDECIDABLE, "loss": UNDECIDABLE, "both": UNDECIDABLE}
+
+
+def _as_one(here: Here, first: Call, second: Call, passes: list[Call]) -> dict[str, Any]:
+    """Where the first pass and the second one's loss stand, and the sum of both losses for one pass.
+
+    Both stand in one block, nothing between them sets what the first loss is made of, and there is no third.
+    """
+    one, other = node_of(first, 0, "loss"), node_of(second, 0, "loss")
+    statements = [here.statement(first.node), here.statement(second.node)]
+    block = _block_of(here, statements[0])
+    is_plain = here.is_statement(first.node) and here.is_statement(second.node) and statements[1] in block
+    given = {keyword.arg for call in (first, second) for keyword in call.node.keywords}
+    beside = {
+        id(call.node) for call in passes if call.dotted == "backward" and in_same_loop(call.spot, second.spot)
+    }
+    if not is_plain or not given <= {"loss", "retain_graph"} or len(beside) != 2 or len(first.node.args) > 1:
+        return _NOT_AS_ONE
+    between = block[block.index(statements[0]) + 1 : block.index(statements[1])]
+    names = {part.id for part in ast.walk(one) if isinstance(part, ast.Name)}
+    if any(names & _names_set(statement) for statement in between):
+        return _NOT_AS_ONE
+    both = f"{_summand(here, one)} + {_summand(here, other)}"
+    return {"first": here.span(first.node), "loss": here.span(other), "both": both}
+
+
+def _block_of(here: Here, statement: ast.stmt | None) -> list[ast.AST | None]:
+    """The statements among which one stands."""
+    holder = next(here.above(statement), None) if statement is not None else None
+    for name in ("body", "orelse", "finalbody"):
+        block = getattr(holder, name, None)
+        if isinstance(block, list) and statement in block:
+            return block
+    return []
+
+
+def _names_set(statement: ast.AST | None) -> set[str]:
+    parts = ast.walk(statement) if statement is not None else ()
+    return {part.id for part in parts if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load)}
+
+
+def _summand(here: Here, node: ast.AST) -> str:
+    is_product = isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mult, ast.Div, ast.Add))
+    return here.code(node) if is_product else here.operand(node)
 
 
 def _in_a_loop_of_their_own(passes: list[Call]) -> Iterator[tuple[Call, Call]]:
@@ -238,5 +326,15 @@ def scaled_values(facts: Facts) -> tuple[Item, ...]:
             backward = loss.call
             scales = backward.argument(2, "scale_wrt_gas")
             if backward.receiver is engine and backward.is_complete and (scales is None or scales is True):
-                found.append(item(deeds.script, call, {}, ((backward.node, "returned here, divided"),)))
+                fields = _unbound(Here(deeds, call.node), backward)
+                found.append(item(deeds.script, call, fields, ((backward.node, "returned here, divided"),)))
     return tuple(found)
+
+
+def _unbound(here: Here, backward: Call) -> dict[str, Any]:
+    """`loss = engine.backward(loss)`, and the call alone, after which `loss` is what it was before."""
+    target, loss = here.target(backward.node), node_of(backward, 0, "loss")
+    is_same = isinstance(target, ast.Name) and isinstance(loss, ast.Name) and target.id == loss.id
+    if not is_same:
+        return {"assignment": UNDECIDABLE, "backward": UNDECIDABLE}
+    return {"assignment": here.span(here.statement(backward.node)), "backward": here.code(backward.node)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from dslint.runs.facts import Facts
@@ -19,8 +19,10 @@ from dslint.runs.script.facts.engine_use import (
     initialize_of,
     is_reached,
 )
+from dslint.runs.script.facts.here import Here
 from dslint.runs.script.items import item, plain, text_at
 from dslint.runs.script.values import Thing, Value, origins
+from dslint.runs.unknown import UNDECIDABLE, Unknown
 
 # --- past the engine ---
 
@@ -50,8 +52,34 @@ def _optimizer_steps(facts: Facts, optimizer_of: Any) -> Iterator[Item]:
             is_step = call.dotted == "step" and call.receiver is optimizer
             if is_step and any(is_reached(call.spot, one.spot) for one in backwards):
                 made = initialize_of(engine)
-                fields = {"has_scheduler": made.has(6, "lr_scheduler")}
+                fields = {
+                    "has_scheduler": made.has(6, "lr_scheduler"),
+                    "by_engine": _by_engine(Here(deeds, call.node), call, engine, backwards),
+                }
                 yield item(deeds.script, call, fields, ((made.node, "the engine is made here"),))
+
+
+def _by_engine(here: Here, call: Call, engine: Thing, backwards: list[Call]) -> str | Unknown:
+    """The engine's step instead of this one; Unknown unless it comes once with each backward pass."""
+    name = here.name_of(engine)
+    is_beside = [in_same_loop(one.spot, call.spot) and one.spot.guards == call.spot.guards for one in backwards]
+    is_alone = here.is_statement() and not call.positional and not call.keywords and call.is_complete
+    if (
+        isinstance(name, Unknown)
+        or not is_alone
+        or is_beside.count(True) != 1
+        or _has_scheduler_steps(here.deeds.calls)
+    ):
+        return UNDECIDABLE
+    return f"{name}.step()"
+
+
+def _has_scheduler_steps(calls: Iterable[Call]) -> bool:
+    """Whether the script steps a scheduler, which engine.step might step once more."""
+    return any(
+        call.dotted == "step" and isinstance(call.receiver, Thing) and "sched" in call.receiver.kind
+        for call in calls
+    )
 
 
 def unstepped_backwards(facts: Facts) -> tuple[Item, ...]:
@@ -63,8 +91,28 @@ def unstepped_backwards(facts: Facts) -> tuple[Item, ...]:
         if is_stepped or _escapes(facts, engine) or _hands_on_a_step(facts):
             continue
         passes = calls_on(facts, engine, "backward")
-        found += [item(deeds.script, call, {}) for call in each_once(passes) if call.spot.loops][:1]
+        once = list(each_once(passes))
+        found += [
+            item(deeds.script, call, {"step": _step_after(Here(deeds, call.node), call, engine, once)})
+            for call in once
+            if call.spot.loops
+        ][:1]
     return tuple(found)
+
+
+def _step_after(here: Here, call: Call, engine: Thing, passes: list[Call]) -> str | Unknown:
+    """The engine's step, to come after the only backward pass."""
+    contexts = [context.name for context in call.spot.contexts if isinstance(context, Thing)]
+    name = here.name_of(engine)
+    if isinstance(name, Unknown) or len(passes) != 1 or "engine.no_sync" in contexts or not _is_line(here):
+        return UNDECIDABLE
+    return f"{name}.step()"
+
+
+def _is_line(here: Here) -> bool:
+    """Whether a call is a statement, or what one assigns."""
+    statement = here.statement()
+    return isinstance(statement, (ast.Expr, ast.Assign)) and statement.value is here.node
 
 
 def _hands_on_a_step(facts: Facts) -> bool:
@@ -128,7 +176,12 @@ def gated_steps(facts: Facts) -> tuple[Item, ...]:
             every = _every(guard, facts)
             if every is not None and is_reached(call.spot, initialize_of(engine).spot):
                 test = getattr(guard.node, "test", guard.node)
-                fields = {"every": every, "condition": text_at(deeds.script, test), "asks_engine": False}
+                fields = {
+                    "every": every,
+                    "condition": text_at(deeds.script, test),
+                    "asks_engine": False,
+                    "is_inside": Here(deeds, call.node).is_under(guard.node),
+                }
                 if every == "boundary":
                     fields |= {"every": None, "asks_engine": True}
                 found.append(item(deeds.script, call, fields, ((test, "only then"),)))

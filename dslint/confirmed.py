@@ -1,0 +1,209 @@
+"""The whole of `check --smoke`: each finding is tried on real DeepSpeed, with it and with its fix."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from dslint.fixes.mending import Mended, mend, only, together
+from dslint.fixes.policy import Policy
+from dslint.fixing import Bench
+from dslint.inputs import Reading
+from dslint.linked import is_surely_a_config, runs_in
+from dslint.lint import facts_of, identity
+from dslint.rulebook.cache import shipped_rule_text
+from dslint.rulebook.finding import Finding
+from dslint.rulebook.judge import judge
+from dslint.rulebook.rule import Rule
+from dslint.runs.linking import Pairing, run_of
+from dslint.smoke.confirming import CONFIRMED, NOT_RUN, Confirmation, Confirmer, Question, RunSmoked
+from dslint.smoke.verdict import Verdict
+
+Identity = tuple[str, int, str, str]
+"""What tells one finding from another (lint.identity)."""
+
+
+@dataclass(frozen=True)
+class Confirmed:
+    """What real DeepSpeed said.
+
+    Attributes:
+        verdicts: what came of each finding, by its identity.
+        runs: the runs that were tried as a whole.
+    """
+
+    verdicts: dict[Identity, Confirmation] = field(default_factory=dict)
+    runs: tuple[RunSmoked, ...] = ()
+
+    def of(self, finding: Finding) -> Confirmation | None:
+        """What came of a finding; None where it was not asked."""
+        return self.verdicts.get(identity(finding))
+
+    @property
+    def failed(self) -> bool:
+        """Whether a run that dslint has nothing to say about doesn't pass."""
+        return any(run.verdict is not None and not passed(run) for run in self.runs)
+
+
+def passed(run: RunSmoked) -> bool:
+    """Whether a whole run trains, saves and loads."""
+    return isinstance(run.verdict, Verdict) and run.verdict.passed
+
+
+def confirm(
+    reading: Reading,
+    findings: Sequence[Finding],
+    bench: Bench,
+    confirmer: Confirmer,
+    policy: Policy,
+    *,
+    every_run: bool,
+) -> Confirmed:
+    """Tries the findings of files on real DeepSpeed.
+
+    Args:
+        reading: the files.
+        findings: those that are reported about them.
+        bench: judges files by all rules.
+        confirmer: runs the trials.
+        policy: which of several fixes to try; where it says nothing, the first.
+        every_run: whether to try runs without findings too.
+
+    Raises:
+        SmokeError: if nothing can be tried here.
+    """
+    verdicts: dict[Identity, Confirmation] = {}
+    trying = Policy(unsafe=True, choices=policy.choices, takes_first=True)
+    for part in _parts(reading, bench):
+        wanted = [one for one in findings if _is_in(one, part)]
+        for original, confirmation in _Trials(part, bench, confirmer, trying).answers(wanted):
+            verdicts[identity(original)] = confirmation
+    runs = tuple(map(confirmer.smoke, _clean_runs(reading, findings, bench))) if every_run else ()
+    return Confirmed(verdicts, runs)
+
+
+def obstacle_to(mended: Mended, bench: Bench, confirmer: Confirmer, confirmed: Confirmed) -> str | None:
+    """Why mended files should not be written, since a run of theirs doesn't pass; None if all pass.
+
+    Raises:
+        SmokeError: if nothing can be tried here.
+    """
+    changed = {os.path.realpath(after.path) for one in mended.applied for _, after in one.files}
+    for pairing in _runs(mended.reading, bench):
+        if not changed & {os.path.realpath(source.path) for source in pairing.sources}:
+            continue
+        run = confirmer.smoke(pairing)
+        if run.verdict is None:
+            return f"the mended run of {run.path} could not be tried: {run.told}"
+        if not passed(run):
+            return f"the mended run of {run.path} doesn't pass: {run.told}"
+    for one in mended.applied:
+        if all(after.path.endswith((".json", ".yaml", ".yml")) for _, after in one.files):
+            continue  # a config, which was tried above
+        confirmation = confirmed.of(one.finding)
+        if confirmation is None or confirmation.verdict != CONFIRMED:
+            told = "it was not asked" if confirmation is None else f"{confirmation.verdict}: {confirmation.told}"
+            return f"{one.finding.code} is not confirmed ({told})"
+    return None
+
+
+def _parts(reading: Reading, bench: Bench) -> list[Reading]:
+    """The files that belong together."""
+    runs = [pairing.sources for pairing in _runs(reading, bench)]
+    return [only(reading, paths) for paths in together(reading, runs)]
+
+
+def _runs(reading: Reading, bench: Bench) -> list[Pairing]:
+    return runs_in(reading, bench.settings, bench.options)
+
+
+def _is_in(finding: Finding, part: Reading) -> bool:
+    path = os.path.realpath(finding.location.source.path)
+    return any(os.path.realpath(source.path) == path for source in part.sources)
+
+
+def _clean_runs(reading: Reading, findings: Sequence[Finding], bench: Bench) -> Iterator[Pairing]:
+    """The runs without an error or a warning; files of other tools that a folder holds are left out."""
+    told = {one.location.source.path for one in findings if one.severity != "hint"}
+    for pairing in _runs(reading, bench):
+        is_foreign = (
+            pairing.is_file_alone
+            and pairing.path in reading.found
+            and not is_surely_a_config(run_of(pairing, bench.options).config)
+        )
+        if not is_foreign and not any(source.path in told for source in pairing.sources):
+            yield pairing
+
+
+@dataclass(frozen=True)
+class _Trials:
+    """The trials about files that belong together."""
+
+    part: Reading
+    bench: Bench
+    confirmer: Confirmer
+    policy: Policy
+
+    def answers(self, wanted: Sequence[Finding]) -> Iterator[tuple[Finding, Confirmation]]:
+        """Each finding with what came of it, rule by rule."""
+        if not wanted:
+            return
+        everything = self.mended(lambda _: True)
+        for kind in dict.fromkeys(map(_kind, wanted)):
+            of_kind = [one for one in wanted if _kind(one) == kind]
+            yield from self.of_one_rule(kind, of_kind, everything)
+
+    def of_one_rule(
+        self, kind: tuple[str, str], wanted: Sequence[Finding], everything: Reading
+    ) -> Iterator[tuple[Finding, Confirmation]]:
+        """The findings of one rule in one file: all else is mended, then these too."""
+        before = self.mended(lambda finding: _kind(finding) != kind)
+        found = self.found(before, kind)
+        if len(found) < len(wanted):  # they went along with others
+            before, found = self.part, self.found(self.part, kind)
+        left = {one.message for one in self.found(everything, kind)}
+        for original, now in zip(wanted, found, strict=False):
+            pairing = self.run_with(now, before)
+            if pairing is None:
+                yield original, Confirmation(NOT_RUN, "no run shows it")
+                continue
+            after = None if now.message in left else self.same_run(pairing, everything)
+            yield original, self.confirmer.answer(Question(now, _effect(now), pairing, after))
+
+    def mended(self, is_wanted: Callable[[Finding], bool]) -> Reading:
+        return mend(self.part, self.bench.findings, self.policy, is_wanted).reading
+
+    def found(self, reading: Reading, kind: tuple[str, str]) -> list[Finding]:
+        return [one for one in self.bench.findings(reading) if _kind(one) == kind]
+
+    def run_with(self, finding: Finding, reading: Reading) -> Pairing | None:
+        """The run that a finding is about: of those with its file, the first that has it."""
+        runs = [
+            pairing
+            for pairing in _runs(reading, self.bench)
+            if any(source.path == finding.location.source.path for source in pairing.sources)
+        ]
+        return next((run for run in runs if self.has(run, finding)), runs[0] if runs else None)
+
+    def has(self, pairing: Pairing, finding: Finding) -> bool:
+        rules = [rule for rule in self.bench.rules if rule.code == finding.code and isinstance(rule, Rule)]
+        options = self.bench.settings.options(self.bench.options) if self.bench.settings else self.bench.options
+        found = judge(facts_of(run_of(pairing, options)), rules).findings
+        return any(one.message == finding.message for one in found)
+
+    def same_run(self, pairing: Pairing, reading: Reading) -> Pairing | None:
+        """The run of the same files after they were mended."""
+        paths = [source.path for source in pairing.sources]
+        runs = _runs(reading, self.bench)
+        same = [run for run in runs if [source.path for source in run.sources] == paths]
+        return next(iter(same or [run for run in runs if run.path == pairing.path]), None)
+
+
+def _kind(finding: Finding) -> tuple[str, str]:
+    return finding.code, finding.location.source.path
+
+
+def _effect(finding: Finding) -> dict[str, object]:
+    text = shipped_rule_text(finding.code)
+    return {} if text is None else dict(text.data["effect"])

@@ -1,0 +1,199 @@
+"""What a fix needs to know of the code around a finding: texts, places, and names that hold there.
+
+Whatever can't be told is Unknown, so that a fix that wants it isn't made.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from dslint.documents.python_reader import Script
+from dslint.documents.source import Span
+from dslint.runs.script.events import Call
+from dslint.runs.script.items import code_at
+from dslint.runs.script.reading import Deeds
+from dslint.runs.script.values import Thing
+from dslint.runs.unknown import UNDECIDABLE, Unknown
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+_CLOSED = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant)
+
+
+@dataclass(frozen=True)
+class Here:
+    """The surroundings of one node of a script.
+
+    Attributes:
+        deeds: what the script does.
+        node: where the finding stands.
+    """
+
+    deeds: Deeds
+    node: ast.AST
+
+    @property
+    def script(self) -> Script:
+        """The file of the node."""
+        return self.deeds.script.owner(self.node)
+
+    def code(self, node: ast.AST) -> str:
+        """The whole text of a node."""
+        return code_at(self.deeds.script, node)
+
+    def operand(self, node: ast.AST) -> str:
+        """The text of a node, in brackets where an attribute or an operator may not follow it."""
+        text = self.code(node)
+        return text if isinstance(node, _CLOSED) else f"({text})"
+
+    def span(self, node: ast.AST | None) -> Span | Unknown:
+        """Where a node of this file stands, all of its lines included."""
+        owner = self.script
+        if node is None or self.deeds.script.owner(node) is not owner or not hasattr(node, "lineno"):
+            return UNDECIDABLE
+        return owner.whole_span(node)
+
+    # --- around the node ---
+
+    @cached_property
+    def _parents(self) -> dict[ast.AST, ast.AST]:
+        tree = self.script.tree
+        nodes = [] if tree is None else ast.walk(tree)
+        return {child: node for node in nodes for child in ast.iter_child_nodes(node)}
+
+    def above(self, node: ast.AST | None = None) -> Iterator[ast.AST]:
+        """What holds a node, from the inside out; the node of the finding if none is given."""
+        current = self._parents.get(node or self.node)
+        while current is not None:
+            yield current
+            current = self._parents.get(current)
+
+    def statement(self, node: ast.AST | None = None) -> ast.stmt | None:
+        """The innermost statement that holds a node, or is it."""
+        node = node or self.node
+        if isinstance(node, ast.stmt):
+            return node
+        return next((one for one in self.above(node) if isinstance(one, ast.stmt)), None)
+
+    def is_statement(self, node: ast.AST | None = None) -> bool:
+        """Whether a statement is nothing but this expression, whose result is dropped."""
+        node = node or self.node
+        statement = self.statement(node)
+        return isinstance(statement, ast.Expr) and statement.value is node
+
+    def is_under(self, guard: ast.AST) -> bool:
+        """Whether the node's statement stands right in the body of this `if`."""
+        statement = self.statement()
+        return isinstance(guard, ast.If) and statement in guard.body
+
+    def function(self, node: ast.AST | None = None) -> ast.AST | None:
+        """The function, or else the module, that a node stands in."""
+        around = list(self.above(node))
+        return next((one for one in around if isinstance(one, _FUNCTIONS)), around[-1] if around else None)
+
+    def target(self, made: ast.AST) -> ast.expr | None:
+        """The one target that what an expression gives is assigned to."""
+        statement = self.statement(made)
+        if isinstance(statement, ast.Assign) and statement.value is made and len(statement.targets) == 1:
+            return statement.targets[0]
+        return None
+
+    # --- names ---
+
+    def name_of(self, thing: Thing) -> str | Unknown:
+        """How the code at the node can speak of a thing: `engine`, `self.engine`."""
+        place = self.function()
+        for node in self._mentions(thing):
+            if self.function(node) is place and self._holds(node, thing):
+                return self.code(node)
+        made = thing.attributes.get("initialize")
+        first = self._first_target(made) if isinstance(made, Call) else None
+        if isinstance(first, ast.Name) and self._is_global(first):
+            return first.id
+        if first is not None and self.function(first) is place and self._holds(first, thing):
+            return self.code(first)
+        return UNDECIDABLE
+
+    def _mentions(self, thing: Thing) -> Iterator[ast.expr]:
+        """Where this file calls a thing, or one of its methods, by a name."""
+        for call in self.deeds.calls:
+            if call.receiver is thing and self.deeds.script.owner(call.node) is self.script:
+                func = call.node.func
+                node = func.value if isinstance(func, ast.Attribute) and call.dotted != "__call__" else func
+                if is_path(node):
+                    yield node
+
+    def _first_target(self, made: Call) -> ast.expr | None:
+        """The name of an engine where deepspeed.initialize is unpacked."""
+        if self.deeds.script.owner(made.node) is not self.script:
+            return None
+        found = self.target(made.node)
+        if isinstance(found, ast.Tuple) and found.elts and is_path(found.elts[0]):
+            return found.elts[0]
+        return None
+
+    def _holds(self, node: ast.expr, thing: Thing) -> bool:
+        """Whether a name means this thing wherever the function uses it, and is set before the node."""
+        text, place = self.code(node), self.function(node)
+        for call in self.deeds.calls:
+            func = call.node.func
+            owner = func.value if isinstance(func, ast.Attribute) and call.dotted != "__call__" else func
+            if call.receiver is not thing and is_path(owner) and self.deeds.script.owner(owner) is self.script:
+                if self.code(owner) == text and self.function(owner) is place:
+                    return False
+        lines = [one.lineno for one in self._stores(place, text)]
+        return not lines or min(lines) <= getattr(self.node, "lineno", 0)
+
+    def _stores(self, place: ast.AST | None, text: str) -> Iterator[ast.expr]:
+        """The places of a function that set a name."""
+        for one in ast.walk(place) if place is not None else ():
+            if isinstance(one, (ast.Name, ast.Attribute)) and isinstance(one.ctx, ast.Store):
+                if self.code(one) == text and self.function(one) is place:
+                    yield one
+
+    def _is_global(self, node: ast.Name) -> bool:
+        """Whether a name of the module is set once, and seen at the node."""
+        place, tree = self.function(), self.script.tree
+        if self.function(node) is not tree or len(list(self._stores(tree, node.id))) != 1:
+            return False
+        if place is tree:
+            return node.lineno <= getattr(self.node, "lineno", 0)
+        return node.id not in self._own_names(place)
+
+    def _own_names(self, place: ast.AST | None) -> set[str]:
+        """The names that the functions around the node set themselves."""
+        found: set[str] = set()
+        for one in (place, *(self.above(place) if place is not None else ())):
+            if isinstance(one, _FUNCTIONS):
+                parts = list(ast.walk(one))
+                found |= {part.arg for part in parts if isinstance(part, ast.arg)}
+                found |= {
+                    part.id for part in parts if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
+                }
+        return found
+
+    def uses(self, name: str) -> int:
+        """How often the file reads a name."""
+        tree = self.script.tree
+        nodes = [] if tree is None else ast.walk(tree)
+        return sum(isinstance(one, ast.Name) and one.id == name and isinstance(one.ctx, ast.Load) for one in nodes)
+
+    def module(self, name: str) -> str | Unknown:
+        """How the code at the node can speak of a module that the file imports at its top: `deepspeed`."""
+        tree = self.script.tree
+        for statement in tree.body if tree is not None else ():
+            for alias in statement.names if isinstance(statement, ast.Import) else ():
+                known = alias.asname or alias.name.partition(".")[0]
+                is_it = alias.name == name if alias.asname else known == name
+                if is_it and statement.lineno < getattr(self.node, "lineno", 0):
+                    return known if known not in self._own_names(self.function()) else UNDECIDABLE
+        return UNDECIDABLE
+
+
+def is_path(node: ast.AST) -> bool:
+    """Whether an expression is a name, or attributes of one."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name)
