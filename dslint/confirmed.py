@@ -11,7 +11,7 @@ from dslint.fixes.policy import Policy
 from dslint.fixing import Bench
 from dslint.inputs import Reading
 from dslint.linked import is_surely_a_config, runs_in
-from dslint.lint import facts_of, identity
+from dslint.lint import facts_of
 from dslint.rulebook.cache import shipped_rule_text
 from dslint.rulebook.finding import Finding
 from dslint.rulebook.judge import judge
@@ -20,8 +20,13 @@ from dslint.runs.linking import Pairing, run_of
 from dslint.smoke.confirming import CONFIRMED, NOT_RUN, Confirmation, Confirmer, Question, RunSmoked
 from dslint.smoke.verdict import Verdict
 
-Identity = tuple[str, int, str, str]
-"""What tells one finding from another (lint.identity)."""
+Identity = tuple[str, str, str]
+"""What tells one finding from another while fixes move it: file, rule, message."""
+
+
+def identity(finding: Finding) -> Identity:
+    """What stays the same of a finding while other fixes move it."""
+    return finding.location.source.path, finding.code, finding.message
 
 
 @dataclass(frozen=True)

@@ -59,6 +59,8 @@ class ProgressLine:
             self._say(f"building DeepSpeed's op {line['building']}, which takes minutes once", lasting=True)
         elif "built" in line:
             self._say("going on")
+        elif "executing" in line:
+            self._announce(f"executing {line['executing']} on {line['ranks']} ranks for a few optimizer steps")
         elif "phase" in line:
             self._say(_PHASES.get(line["phase"], line["phase"]))
 
@@ -68,6 +70,13 @@ class ProgressLine:
             with self._lock, contextlib.suppress(OSError, ValueError):
                 self._stream.write("\r\033[K")
                 self._stream.flush()
+
+    def _announce(self, what: str) -> None:
+        """Say something that has to stand there whatever comes after it."""
+        self.clear()
+        with contextlib.suppress(OSError, ValueError):
+            self._stream.write(f"dslint: {what}\n")
+            self._stream.flush()
 
     def _say(self, doing: str, *, lasting: bool = False) -> None:
         self._doing, self._since = doing, time.monotonic()

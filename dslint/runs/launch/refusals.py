@@ -210,7 +210,8 @@ def _conflicts(launch: Launch) -> Iterator[Item]:
     if launch.launcher == "deepspeed":
         filters = [name for name in ("include", "exclude") if _is_given(options, name)]
         if len(filters) == 2:
-            yield _pair(launch, "filters", *filters, agrees=_are_apart(*(options[name] for name in filters)))
+            agrees = _are_apart(options["include"], options["exclude"])
+            yield _pair(launch, "filters", "include", "exclude", agrees=agrees)
         counts = [name for name in ("num_gpus", "num_nodes") if _is_count(options.get(name))]
         for name in counts if filters else ():
             agrees = filters == ["include"] and _counts_the_same(options[name], name, options["include"])

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from dslint.runs.facts import Facts
 from dslint.runs.item import Item
 from dslint.runs.launch.facts import launch_of
 from dslint.runs.launch.launch import Argument, Launch
 from dslint.runs.launch.option_tables import option_table
+from dslint.runs.launch.places import name_place
 from dslint.runs.launch.refusals import COMMANDS
+from dslint.runs.near_names import near_name
 from dslint.runs.script.arguments import HfParser, Parser
 from dslint.runs.script.events import Call
-from dslint.runs.script.facts.command_line import Refusal, knows, refusal, strict_parses
+from dslint.runs.script.facts.command_line import Refusal, flags_of, knows, refusal, strict_parses
 from dslint.runs.script.known_apis import TRAINING_ARGUMENTS
 from dslint.runs.script.reading import Deeds
 from dslint.runs.script.values import Class, Named, Value
-from dslint.runs.unknown import Unknown
+from dslint.runs.unknown import UNDECIDABLE, Unknown
 
 WHERE_IT_RUNS = frozenset(
     [
@@ -91,9 +95,26 @@ def _refused(launch: Launch, deeds: Deeds, call: Call, why: Refusal) -> Item:
         "message": why.message,
         "is_dataclass": isinstance(call.receiver, HfParser),
         "hint": _hint(launch, call.receiver, why),
+        **_correction(launch, call.receiver, why),
     }
     span = launch.span if why.index is None else launch.arguments[why.index].span
     return Item(fields, launch.source, span, elsewhere=((source, place, "this parser reads it"),))
+
+
+def _correction(launch: Launch, parser: Value, why: Refusal) -> dict[str, Any]:
+    """What a fix needs: `kind` "switch", "near" or None, the option that is `meant`, and where its name stands."""
+    nothing = {"kind": None, "meant": None, "name_span": UNDECIDABLE}
+    if why.index is None:
+        return nothing
+    word = launch.arguments[why.index]
+    if _is_path_of_switch(launch, parser, why.index):
+        is_written = not isinstance(name_place(launch, word.span, str(word.text)), Unknown)
+        return {**nothing, "kind": "switch" if is_written else None}
+    name = str(word.text).partition("=")[0]
+    near = near_name(name, flags_of(parser)) if why.is_unknown and name.startswith("--") else None
+    if near is None or _is_of_launcher(launch, name):
+        return nothing
+    return {"kind": "near", "meant": near.key, "name_span": name_place(launch, word.span, name)}
 
 
 def _hint(launch: Launch, parser: Value, why: Refusal) -> str:
@@ -101,11 +122,10 @@ def _hint(launch: Launch, parser: Value, why: Refusal) -> str:
     if why.index is None:
         return "give what it needs"
     word = launch.arguments[why.index].text
-    before = launch.arguments[why.index - 1].text if why.index else ""
-    if before in ("--deepspeed", "--deepscale") and isinstance(parser, Parser) and _is_switch(parser, str(before)):
+    if _is_path_of_switch(launch, parser, why.index):
+        before = launch.arguments[why.index - 1].text
         return f"{before} is a switch here, and the config's path belongs to {before}_config"
-    name = str(word).partition("=")[0].lstrip("-").replace("-", "_")
-    if launch.launcher in COMMANDS and name in option_table(launch.launcher).names.values() and why.is_unknown:
+    if why.is_unknown and _is_of_launcher(launch, str(word).partition("=")[0]):
         script = (
             launch.script.text
             if launch.script is not None and isinstance(launch.script.text, str)
@@ -113,6 +133,18 @@ def _hint(launch: Launch, parser: Value, why: Refusal) -> str:
         )
         return f"as an option of {COMMANDS[launch.launcher]} it belongs before {script}"
     return "declare it in the script, or take it out" if why.is_unknown else "correct it"
+
+
+def _is_path_of_switch(launch: Launch, parser: Value, index: int) -> bool:
+    """Whether a word stands behind --deepspeed, which is a switch for this parser."""
+    before = launch.arguments[index - 1].text if index else ""
+    is_named = before in ("--deepspeed", "--deepscale")
+    return is_named and isinstance(parser, Parser) and _is_switch(parser, str(before))
+
+
+def _is_of_launcher(launch: Launch, flag: str) -> bool:
+    name = flag.lstrip("-").replace("-", "_")
+    return launch.launcher in COMMANDS and name in option_table(launch.launcher).names.values()
 
 
 def _is_switch(parser: Parser, flag: str) -> bool:
@@ -153,7 +185,7 @@ def trainer_words(facts: Facts) -> tuple[Item, ...]:
     if deeds is None or launch.options_incomplete:
         return ()
     calls = [call for call in deeds.calls if call.dotted == "parse_args_into_dataclasses" and _is_sure(call)]
-    return tuple(found for call in calls for found in _trainer_words(launch, call.receiver))
+    return tuple(found for call in calls for found in _trainer_words(facts, launch, call.receiver))
 
 
 def _is_sure(call: Call) -> bool:
@@ -166,7 +198,7 @@ def _is_sure(call: Call) -> bool:
     )
 
 
-def _trainer_words(launch: Launch, parser: Value) -> Iterator[Item]:
+def _trainer_words(facts: Facts, launch: Launch, parser: Value) -> Iterator[Item]:
     classes = parser.classes if isinstance(parser, HfParser) else ()
     if not any(_is_training_arguments(one) for one in classes):
         return
@@ -175,10 +207,33 @@ def _trainer_words(launch: Launch, parser: Value) -> Iterator[Item]:
     for index, word in enumerate(launch.arguments):
         following = launch.arguments[index + 1] if index + 1 < len(launch.arguments) else None
         if word.text == "--deepspeed" and _is_end(following) and "deepspeed" not in fields:
-            yield Item({"kind": "switch", "word": word.text}, launch.source, word.span)
+            place = {
+                "name_span": name_place(launch, word.span, word.text),
+                "has_path": _has_path(launch),
+                "config": _config_beside(facts, launch, word),
+            }
+            yield Item({"kind": "switch", "word": word.text, **place}, launch.source, word.span)
         text = word.text if isinstance(word.text, str) else ""
         if text.partition("=")[0] == "--deepspeed_config" and are_known and "deepspeed_config" not in fields:
-            yield Item({"kind": "unknown", "word": "--deepspeed_config"}, launch.source, word.span)
+            place = {"name_span": name_place(launch, word.span, "--deepspeed_config"), "has_path": True, "config": UNDECIDABLE}
+            yield Item({"kind": "unknown", "word": "--deepspeed_config", **place}, launch.source, word.span)
+
+
+def _config_beside(facts: Facts, launch: Launch, word: Argument) -> str | Unknown:
+    """The run's config, where it lies beside the shell script, and the command runs there."""
+    folder, name = os.path.split(facts.document.source.path)
+    is_beside = facts.document.language == "json" and folder == os.path.dirname(launch.source.path)
+    is_written = not isinstance(name_place(launch, word.span, str(word.text)), Unknown)
+    moves = launch.directory is not None or launch.environment_unknown
+    return name if is_beside and is_written and not moves else UNDECIDABLE
+
+
+def _has_path(launch: Launch) -> bool:
+    """Whether another word of the command gives the config's path."""
+    texts = [word.text if isinstance(word.text, str) else word.prefix for word in launch.arguments]
+    is_given = any(text.startswith(("--deepspeed=", "--deepspeed_config")) for text in texts)
+    pairs = zip(texts, launch.arguments[1:], strict=False)
+    return is_given or any(text == "--deepspeed" and not _is_end(behind) for text, behind in pairs)
 
 
 def _are_known(classes: Sequence[Value]) -> bool:

@@ -14,44 +14,63 @@ FACTS: Mapping[str, Fact] = {
         "backward:direct_backwards",
         "is_scaled",
         "forward",
+        "by_engine",
     ),
     "script.module_backwards": script_items(
         "`loss.backward()` on a loss from the bare model, beside engine.step: the `forward` pass",
         "backward:module_backwards",
         "is_scaled",
         "forward",
+        "by_engine",
     ),
     "script.divided_losses": script_items(
         "engine.backward on a loss divided by hand: the `divisor` and what it is called (`by`)",
         "backward:divided_losses",
         "divisor",
         "by",
+        "division",
+        "undivided",
+        "division_statement",
     ),
     "script.unreduced_losses": script_items(
-        "engine.backward on the whole output of a Transformers `model`", "backward:unreduced_losses", "model"
+        "engine.backward on the whole output of a Transformers `model`",
+        "backward:unreduced_losses",
+        "model",
+        "output",
+        "loss",
     ),
     "script.repeated_backwards": script_items(
         "engine.backward twice, or in a loop, before one engine.step (`what`); whether the first `retains_graph`",
         "backward:repeated_backwards",
         "retains_graph",
         "what",
+        "first",
+        "loss",
+        "both",
     ),
     "script.scaled_values": script_items(
-        "`.item()` on the value that engine.backward returns", "backward:scaled_values"
+        "`.item()` on the value that engine.backward returns",
+        "backward:scaled_values",
+        "assignment",
+        "backward",
     ),
     # steps
     "script.client_steps": script_items(
         "`.step()` on the optimizer given to initialize, where nothing steps the engine",
         "steps:client_steps",
         "has_scheduler",
+        "by_engine",
     ),
     "script.returned_steps": script_items(
         "`.step()` on the optimizer that initialize returned, where nothing steps the engine",
         "steps:returned_steps",
         "has_scheduler",
+        "by_engine",
     ),
     "script.unstepped_backwards": script_items(
-        "engine.backward in a loop of a script that takes no step at all", "steps:unstepped_backwards"
+        "engine.backward in a loop of a script that takes no step at all",
+        "steps:unstepped_backwards",
+        "step",
     ),
     "script.gated_steps": script_items(
         "engine.step under a `condition` that engine.backward is not under: in how many turns it holds once "
@@ -60,6 +79,7 @@ FACTS: Mapping[str, Fact] = {
         "every",
         "condition",
         "asks_engine",
+        "is_inside",
     ),
     "script.zeroed_gradients": script_items(
         "zero_grad at each micro-batch: whether `of_engine` or of the returned optimizer, and whether it stands "
@@ -76,39 +96,55 @@ FACTS: Mapping[str, Fact] = {
         "clipping:clipped_by_hand",
         "limit",
         "function",
+        "statement",
+        "max_norm",
     ),
     # precision
     "script.scaled_losses": script_items(
         "engine.backward on a loss that a GradScaler scaled; whether that is `enabled`",
         "precision:scaled_losses",
         "enabled",
+        "scaled",
+        "loss",
     ),
     "script.scaler_steps": script_items(
         "GradScaler.step on the engine's optimizer; whether the scaler is `enabled`",
         "precision:scaler_steps",
         "enabled",
+        "by_engine",
+        "scaled",
+        "backward",
+        "update",
     ),
     "script.autocast_forwards": script_items(
         "forward passes of the engine in torch's autocast; for which `device`, and whether `enabled`",
         "precision:autocast_forwards",
         "enabled",
         "device",
+        "dtype",
     ),
     # initialize
     "script.wrong_unpackings": script_items(
         "deepspeed.initialize unpacked into a number of `names` other than 4",
         "initializing:wrong_unpackings",
         "names",
+        "targets",
+        "four",
     ),
     "script.uses_as_engine": script_items(
         "the tuple that initialize gives used as if it were the engine (one item or none); the `error` of that",
         "initializing:uses_as_engine",
         "error",
+        "target",
+        "unpacked",
     ),
     "script.wrapped_models": script_items(
         "models in a `wrapper` (DistributedDataParallel, ...) that are given to initialize",
         "initializing:wrapped_models",
         "wrapper",
+        "wrapping",
+        "bare",
+        "statement",
     ),
     "script.client_optimizers": script_items(
         "optimizers given to initialize: their `type`, whether ZeRO takes it as it is (`is_tested`), whether it "
@@ -119,7 +155,9 @@ FACTS: Mapping[str, Fact] = {
         "is_for_cpu",
     ),
     "script.optimizers_given": script_items(
-        "calls of initialize that surely get an optimizer", "initializing:optimizers_given"
+        "calls of initialize that surely get an optimizer",
+        "initializing:optimizers_given",
+        "argument",
     ),
     "script.bare_initializations": script_items(
         "calls of initialize without an optimizer; whether the engine `trains`",
@@ -127,7 +165,10 @@ FACTS: Mapping[str, Fact] = {
         "trains",
     ),
     "script.exhausted_parameters": script_items(
-        "generators given as model_parameters that were gone through before", "initializing:exhausted_parameters"
+        "generators given as model_parameters that were gone through before",
+        "initializing:exhausted_parameters",
+        "generator",
+        "code",
     ),
     # schedulers
     "script.scheduler_steps": script_items(
@@ -135,6 +176,7 @@ FACTS: Mapping[str, Fact] = {
         "schedulers:scheduler_steps",
         "is_given",
         "advice",
+        "extra",
     ),
     "script.orphan_schedulers": script_items(
         "schedulers given to initialize that belong to another optimizer; whether that is given (`has_optimizer`)",
@@ -145,6 +187,8 @@ FACTS: Mapping[str, Fact] = {
         "schedulers of torch (`type`) built on the optimizer that initialize returned",
         "schedulers:schedulers_on_returned",
         "type",
+        "optimizer",
+        "basic",
     ),
     # changes after initialize
     "script.late_unfreezing": script_items(
@@ -163,11 +207,16 @@ FACTS: Mapping[str, Fact] = {
         "engine_methods:uses_of_mode_results",
         "mode",
         "is_called_itself",
+        "assignment",
+        "alone",
+        "callee",
+        "engine",
     ),
     "script.uncalled_accessors": script_items(
         "engine.train_batch_size and its like (`name`) in arithmetic, not called",
         "engine_methods:uncalled_accessors",
         "name",
+        "code",
     ),
     "script.reserved_client_state": script_items(
         "keys of client_state (`key`) that the engine keeps its own values under",

@@ -23,6 +23,7 @@ FACTS: Mapping[str, Fact] = {
         "collectives:one_rank_collectives",
         "api",
         "from_stage",
+        "is_free",
     ),
     "script.skipped_batches": script_items(
         'jumps past backward that a rank takes by itself: `why` is "loss" or "exception"',
@@ -33,22 +34,27 @@ FACTS: Mapping[str, Fact] = {
         "the first call that needs torch's process group before there is one (one item or none)",
         "early_distributed:uses_before_group",
         "what",
+        "start",
     ),
     "script.undivided_loaders": script_items(
         "DataLoaders that give every rank the same batches: `is_shuffled`, by one seed",
         "data_order:undivided_loaders",
         "is_shuffled",
+        "sampler",
     ),
     "script.loader_sizes": script_items(
         "DataLoaders whose batches an engine trains on as they are: `size` is their batch_size",
         "data_order:loader_sizes",
         "size",
+        "place",
+        "engine",
     ),
     "script.configs_given_twice": script_items(
         "calls of initialize with a config (`by_keyword`, its text) beside arguments that hold one (`given`)",
         "configs_given:configs_given_twice",
         "given",
         "by_keyword",
+        "argument",
     ),
     "script.configs_missing": script_items(
         "calls of initialize without a config: `has_arguments` whether they get the script's arguments",
@@ -63,9 +69,15 @@ FACTS: Mapping[str, Fact] = {
         "calls of initialize that get the result of torch.compile: `saves` whether the weights are saved",
         "compiling:compiled_before",
         "saves",
+        "compiling",
+        "model",
+        "statement",
+        "compile",
     ),
     "script.never_compiled": script_items(
-        "the initialize of a script that compiles nothing (one item or none)", "compiling:never_compiled"
+        "the initialize of a script that compiles nothing (one item or none)",
+        "compiling:never_compiled",
+        "engine",
     ),
     "script.offloads_of_states": script_items(
         "engine.offload_states() for all states: `client` the optimizer that the script gives, None without one",
@@ -77,6 +89,8 @@ FACTS: Mapping[str, Fact] = {
         "checkpoints:tags_of_one_rank",
         "by",
         "tag",
+        "place",
+        "same",
     ),
     "script.loads_into_partitions": script_items(
         "load_state_dict on a model that DeepSpeed has by then: `largest` is its largest parameter, where known",
@@ -92,6 +106,7 @@ FACTS: Mapping[str, Fact] = {
         "looks at the size of a parameter that DeepSpeed has by then: `largest` of its model, where known",
         "gathering:sizes_of_partitions",
         "largest",
+        "whole",
     ),
     "script.uses_of_partitions": script_items(
         "values of a parameter that DeepSpeed has by then, read or changed: `largest` of its model, where known",
@@ -99,7 +114,10 @@ FACTS: Mapping[str, Fact] = {
         "largest",
     ),
     "script.lost_writes": script_items(
-        "changes of parameters inside of GatheredParameters without modifier_rank", "gathering:lost_writes"
+        "changes of parameters inside of GatheredParameters without modifier_rank",
+        "gathering:lost_writes",
+        "gathering",
+        "with_rank",
     ),
     "script.nested_gathers": script_items(
         "GatheredParameters inside of another one for the same parameters", "gathering:nested_gathers"
@@ -115,6 +133,7 @@ FACTS: Mapping[str, Fact] = {
         "zero_init:models_spread_too_early",
         "has_config",
         "has_type",
+        "config",
     ),
     "script.native_moe": script_items(
         "DeepSpeed's own MoE layer, made before the engine (one item or none)", "native_moe:native_moe_layers"

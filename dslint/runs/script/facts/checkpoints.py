@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import ast
+
 from dslint.runs.facts import Facts
 from dslint.runs.item import Item
 from dslint.runs.script.config_use import node_of
 from dslint.runs.script.events import Call
 from dslint.runs.script.facts.deeds import deeds_of
 from dslint.runs.script.facts.engine_use import engines
+from dslint.runs.script.facts.here import Here, is_path
 from dslint.runs.script.guards import is_rank, one_rank_guard
 from dslint.runs.script.items import item, text_at
 from dslint.runs.script.reading import Deeds
 from dslint.runs.script.values import Thing, Value, origins
+from dslint.runs.unknown import UNDECIDABLE, Unknown
 
 _AGREES = frozenset(
     [
@@ -41,9 +45,20 @@ def tags_of_one_rank(facts: Facts) -> tuple[Item, ...]:
         tag = call.argument(1, "tag")
         by = _difference(tag, deeds)
         if by is not None and one_rank_guard(call.spot) is None:
-            fields = {"by": by, "tag": text_at(deeds.script, node_of(call, 1, "tag"))}
+            node = node_of(call, 1, "tag")
+            same = _same_tag(Here(deeds, call.node), call)
+            place = Here(deeds, call.node).span(node) if node is not call.node else UNDECIDABLE
+            fields = {"by": by, "tag": text_at(deeds.script, node), "place": place, "same": same}
             found.append(item(deeds.script, call, fields))
     return tuple(found)
+
+
+def _same_tag(here: Here, call: Call) -> str | Unknown:
+    """A tag that is the same on all ranks: the engine's count of steps."""
+    func = call.node.func
+    if not isinstance(func, ast.Attribute) or not is_path(func.value):
+        return UNDECIDABLE
+    return f'f"step{{{here.code(func.value)}.global_steps}}"'
 
 
 def _difference(tag: Value, deeds: Deeds) -> str | None:

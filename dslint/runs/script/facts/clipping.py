@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from dslint.runs.facts import Facts
 from dslint.runs.item import Item
+from dslint.runs.script.events import Call
 from dslint.runs.script.facts.deeds import deeds_of
 from dslint.runs.script.facts.engine_use import (
     calls_on,
@@ -13,7 +16,9 @@ from dslint.runs.script.facts.engine_use import (
     is_reached,
     path_in_model,
 )
+from dslint.runs.script.facts.here import Here
 from dslint.runs.script.items import item, plain
+from dslint.runs.unknown import UNDECIDABLE
 
 CLIPPERS = {
     "torch.nn.utils.clip_grad_norm_": "max_norm",
@@ -37,11 +42,20 @@ def clipped_by_hand(facts: Facts) -> tuple[Item, ...]:
                 continue
             limit = plain(call.argument(1, CLIPPERS[call.dotted]))
             if _is_of_engine(call.argument(0, "parameters"), engine) and is_reached(call.spot, made):
-                found.append(
-                    item(deeds.script, call, {"limit": limit, "function": call.dotted.rpartition(".")[2]})
-                )
+                function = call.dotted.rpartition(".")[2]
+                fields = {"limit": limit, "function": function, **_dropped(Here(deeds, call.node), call, limit)}
+                found.append(item(deeds.script, call, fields))
     return tuple(found)
 
 
 def _is_of_engine(value: object, engine: object) -> bool:
     return path_in_model(value, engine) is not None  # type: ignore[arg-type]
+
+
+def _dropped(here: Here, call: Call, limit: Any) -> dict[str, Any]:
+    """The statement that clips, and the norm that DeepSpeed can clip by instead: the whole one, of order 2."""
+    is_norm = call.dotted.endswith("clip_grad_norm_") and isinstance(limit, (int, float)) and limit > 0
+    is_plain = len(call.node.args) <= 2 and {one.arg for one in call.node.keywords} <= {"parameters", "max_norm"}
+    if not is_norm or not is_plain or not here.is_statement():
+        return {"statement": UNDECIDABLE, "max_norm": UNDECIDABLE}
+    return {"statement": here.span(call.node), "max_norm": limit}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Mapping, Sequence
 
@@ -11,6 +12,7 @@ from dslint.runs.script.events import Call, Guard
 from dslint.runs.script.facts.accelerator import trains_with_deepspeed
 from dslint.runs.script.facts.deeds import deeds_of
 from dslint.runs.script.facts.engine_use import engines
+from dslint.runs.script.facts.here import Here
 from dslint.runs.script.facts.partitioned import Spread, spread_models
 from dslint.runs.script.guards import is_of_one_rank, one_rank_guard
 from dslint.runs.script.items import item
@@ -99,8 +101,17 @@ def one_rank_collectives(facts: Facts) -> tuple[Item, ...]:
         name = call.name if call.receiver is None else f"{_kind(call)}.{call.dotted}"
         place = getattr(guard.node, "test", guard.node)
         related = ((place, "only one rank gets past this"),)
-        found.append(item(deeds.script, call, {"api": name, "from_stage": stage}, related))
+        fields = {"api": name, "from_stage": stage, "is_free": is_free(Here(deeds, call.node), guard)}
+        found.append(item(deeds.script, call, fields, related))
     return tuple(found)
+
+
+def is_free(here: Here, guard: Guard) -> bool:
+    """Whether a call is a statement by itself, or assigned, right in an `if` that asks for nothing but the rank."""
+    statement = here.statement()
+    is_own = isinstance(statement, (ast.Expr, ast.Assign)) and statement.value is here.node
+    is_pure = isinstance(guard.test, Thing) and guard.test.kind != "logic" and guard.holds
+    return is_own and is_pure and here.is_under(guard.node)
 
 
 def _may_be_alone(facts: Facts, call: Call) -> bool:

@@ -139,6 +139,14 @@ def knows(parser: Value, flag: str) -> bool:
     return flag in flags or (flag.startswith("--") and any(name.startswith(flag) for name in flags))
 
 
+def flags_of(parser: Value) -> list[str]:
+    """The long options of a parser, as far as they are in sight."""
+    if isinstance(parser, HfParser):
+        return [f"--{name}" for name in fields_of(parser) or {}]
+    options = parser.options if isinstance(parser, Parser) else []
+    return [flag for option in options for flag in option.flags if flag.startswith("--")]
+
+
 def refusal(parser: Value, words: Words) -> Refusal | None:
     """Why a parser of known arguments refuses these words; None if it may accept them."""
     if isinstance(parser, HfParser) or None in words:

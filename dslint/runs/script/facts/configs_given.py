@@ -10,9 +10,11 @@ from dslint.runs.script.arguments import Parser
 from dslint.runs.script.config_use import node_of
 from dslint.runs.script.events import Call
 from dslint.runs.script.facts.deeds import deeds_of
+from dslint.runs.script.facts.here import Here
 from dslint.runs.script.items import item, text_at
 from dslint.runs.script.reading import Deeds
 from dslint.runs.script.values import PathText, Table, Thing, Value
+from dslint.runs.unknown import UNDECIDABLE
 
 _ARGUMENT = (10, "config")
 _OLD_ARGUMENT = (12, "config_params")
@@ -26,7 +28,13 @@ def configs_given_twice(facts: Facts) -> tuple[Item, ...]:
         by_arguments = _of_arguments(call)
         place = next((one for one in (_ARGUMENT, _OLD_ARGUMENT) if _is_there(call.argument(*one))), None)
         if isinstance(by_arguments, str) and place is not None and not call.spot.guards:
-            fields = {"given": str(by_arguments), "by_keyword": text_at(deeds.script, node_of(call, *place))}
+            node = node_of(call, *place)
+            is_keyword = any(keyword.value is node for keyword in call.node.keywords)
+            fields = {
+                "given": str(by_arguments),
+                "by_keyword": text_at(deeds.script, node),
+                "argument": Here(deeds, call.node).span(node) if is_keyword else UNDECIDABLE,
+            }
             found.append(item(deeds.script, call, fields))
     return tuple(found)
 

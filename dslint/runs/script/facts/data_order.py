@@ -6,13 +6,16 @@ from collections.abc import Iterator
 
 from dslint.runs.facts import Facts
 from dslint.runs.item import Item
+from dslint.runs.script.config_use import node_of
 from dslint.runs.script.events import Call
 from dslint.runs.script.facts.deeds import deeds_of
-from dslint.runs.script.facts.engine_use import engines
+from dslint.runs.script.facts.engine_use import engines, initialize_of
+from dslint.runs.script.facts.here import Here, is_path
 from dslint.runs.script.guards import is_rank
 from dslint.runs.script.items import item
 from dslint.runs.script.reading import Deeds
 from dslint.runs.script.values import Class, Thing, Value, origins
+from dslint.runs.unknown import UNDECIDABLE, Unknown
 
 _SEEDS = frozenset(["manual_seed", "manual_seed_all", "set_seed", "seed_everything", "set_random_seed"])
 _SHARDS = (
@@ -42,8 +45,19 @@ def undivided_loaders(facts: Facts) -> tuple[Item, ...]:
             continue
         shuffled = call.argument(2, "shuffle")
         if shuffled in (None, False) or (shuffled is True and _has_one_seed(deeds, call)):
-            found.append(item(deeds.script, call, {"is_shuffled": shuffled is True}))
+            is_shuffled = shuffled is True
+            sampler = _sampler(Here(deeds, call.node), call, is_shuffled)
+            found.append(item(deeds.script, call, {"is_shuffled": is_shuffled, "sampler": sampler}))
     return tuple(found)
+
+
+def _sampler(here: Here, call: Call, is_shuffled: bool) -> str | Unknown:
+    """A sampler that divides the data set, in the order that the loader has now."""
+    dataset, torch = node_of(call, 0, "dataset"), here.module("torch")
+    if not is_path(dataset) or isinstance(torch, Unknown) or len(call.node.args) > 2:
+        return UNDECIDABLE
+    order = "" if is_shuffled else ", shuffle=False"
+    return f"{torch}.utils.data.DistributedSampler({here.code(dataset)}{order})"
 
 
 def loader_sizes(facts: Facts) -> tuple[Item, ...]:
@@ -58,8 +72,18 @@ def loader_sizes(facts: Facts) -> tuple[Item, ...]:
         size = call.argument(1, "batch_size")
         is_fed = isinstance(made, Thing) and made.kind == "loader" and made.call is call and id(made) in whole
         if is_fed and type(size) is int and not call.has(4, "batch_sampler"):
-            found.append(item(deeds.script, call, {"size": size}))
+            here = Here(deeds, call.node)
+            place = node_of(call, 1, "batch_size")
+            names = [] if place is call.node else [here.name_of(one) for one in _engines_before(facts, call)]
+            name = names[0] if len(names) == 1 else UNDECIDABLE
+            fields = {"size": size, "place": here.span(place), "engine": name}
+            found.append(item(deeds.script, call, fields))
     return tuple(found)
+
+
+def _engines_before(facts: Facts, call: Call) -> list[Thing]:
+    """The engines that are there when a call is made."""
+    return [one for one in engines(facts) if initialize_of(one).spot.order < call.spot.order]
 
 
 def _fed_whole(deeds: Deeds) -> set[int]:

@@ -8,10 +8,12 @@ from dslint.runs.facts import Facts
 from dslint.runs.item import Item
 from dslint.runs.script.events import Call
 from dslint.runs.script.facts.deeds import deeds_of
+from dslint.runs.script.facts.here import Here
 from dslint.runs.script.facts.process_group import is_surely_down
 from dslint.runs.script.items import item, text_at
 from dslint.runs.script.reading import Deeds
 from dslint.runs.script.values import Thing
+from dslint.runs.unknown import Unknown
 
 _NEEDS_GROUP = frozenset(
     [
@@ -34,8 +36,15 @@ def uses_before_group(facts: Facts) -> tuple[Item, ...]:
             return ()
         if _needs_group(call) and not call.spot.guards:
             is_early = is_surely_down(deeds, call) and not _is_in_try(deeds, call)
-            return (item(deeds.script, call, {"what": text_at(deeds.script, call.node)}),) if is_early else ()
+            fields = {"what": text_at(deeds.script, call.node), "start": start_at(Here(deeds, call.node))}
+            return (item(deeds.script, call, fields),) if is_early else ()
     return ()
+
+
+def start_at(here: Here) -> str | Unknown:
+    """The call that starts the process group, by the name that deepspeed has at a place."""
+    name = here.module("deepspeed")
+    return name if isinstance(name, Unknown) else f"{name}.init_distributed()"
 
 
 def _starts_group(call: Call) -> bool:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import Any
 
 from dslint.runs.facts import Facts
 from dslint.runs.item import Item
 from dslint.runs.script.events import Call
 from dslint.runs.script.facts.deeds import deeds_of
 from dslint.runs.script.facts.engine_use import calls_on, each_once, engines, initialize_of, is_reached
-from dslint.runs.script.items import item
+from dslint.runs.script.facts.here import Here
+from dslint.runs.script.items import code_at, item
 from dslint.runs.script.values import Table, Thing
+from dslint.runs.unknown import UNDECIDABLE
 
 # --- modes ---
 
@@ -25,9 +28,33 @@ def uses_of_mode_results(facts: Facts) -> tuple[Item, ...]:
         for call in each_once(deeds.calls):
             mode = next((one for one in modes if call.receiver is one.result), None)
             if mode is not None and is_reached(call.spot, mode.spot):
-                fields = {"mode": mode.dotted, "is_called_itself": call.dotted == "__call__"}
+                fields = {
+                    "mode": mode.dotted,
+                    "is_called_itself": call.dotted == "__call__",
+                    **_by_itself(Here(deeds, call.node), mode, call),
+                }
                 found.append(item(deeds.script, call, fields, ((mode.node, "gives None"),)))
     return tuple(found)
+
+
+def _by_itself(here: Here, mode: Call, call: Call) -> dict[str, Any]:
+    """The assignment of what train() or eval() gives, the call alone, and whom to call instead of its name."""
+    nothing = {"assignment": UNDECIDABLE, "alone": UNDECIDABLE, "callee": UNDECIDABLE, "engine": UNDECIDABLE}
+    target, asked, called = here.target(mode.node), mode.node.func, call.node.func
+    if (
+        not isinstance(target, ast.Name)
+        or not isinstance(asked, ast.Attribute)
+        or not isinstance(called, ast.Name)
+    ):
+        return nothing
+    engine = here.code(asked.value)
+    is_new = target.id != engine
+    is_near = here.function(mode.node) is here.function()
+    if called.id != target.id or not is_near or (is_new and here.uses(target.id) != 1):
+        return nothing
+    assignment = here.span(here.statement(mode.node))
+    callee = here.span(called) if is_new else None
+    return {"assignment": assignment, "alone": here.code(mode.node), "callee": callee, "engine": engine}
 
 
 # --- accessors ---
@@ -47,7 +74,7 @@ def uncalled_accessors(facts: Facts) -> tuple[Item, ...]:
     for node in _operands(deeds.script.tree):
         read = reads.get(id(node))
         if read is not None and not read.spot.guards:
-            found.append(item(deeds.script, read, {"name": read.name}))
+            found.append(item(deeds.script, read, {"name": read.name, "code": code_at(deeds.script, node)}))
     return tuple(found)
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
 
 from dslint.runs.facts import Facts
 from dslint.runs.item import Item
 from dslint.runs.script.events import Call, Read, Spot
 from dslint.runs.script.facts.deeds import deeds_of
+from dslint.runs.script.facts.here import Here
 from dslint.runs.script.facts.partitioned import (
     LONGEST_PATH,
     Spread,
@@ -20,9 +24,11 @@ from dslint.runs.script.facts.partitioned import (
     may_be_gathered,
     spread_models,
 )
+from dslint.runs.script.guards import one_rank_guard
 from dslint.runs.script.items import item
 from dslint.runs.script.reading import Deeds
 from dslint.runs.script.values import Class, Thing, Value, origins
+from dslint.runs.unknown import UNDECIDABLE, Unknown
 
 CHANGES = frozenset(
     [
@@ -117,7 +123,27 @@ def sizes_of_partitions(facts: Facts) -> tuple[Item, ...]:
         (call, call.receiver) for call in deeds.calls if call.dotted in ("numel", "nelement", "size")
     ]
     steps += [(read, read.target) for read in deeds.reads if read.name == "shape"]
-    return tuple(_items_of(deeds, spread, steps))
+    early = {id(step.node) for step, parameter in steps if _owner(spread, parameter, step.spot) is None}
+    nodes = {id(step.node): step.node for step, _ in steps}
+    found = []
+    for one in _items_of(deeds, spread, steps):
+        node = next(node for node in nodes.values() if deeds.script.place(node) == (one.source, one.span))
+        whole = UNDECIDABLE if id(node) in early else _whole_size(Here(deeds, node))
+        found.append(replace(one, fields={**one.fields, "whole": whole}))
+    return tuple(found)
+
+
+def _whole_size(here: Here) -> str | Unknown:
+    """The size of the whole parameter, as DeepSpeed keeps it."""
+    node = here.node
+    if isinstance(node, ast.Attribute):
+        return f"{here.code(node.value)}.ds_shape"
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.keywords:
+        return UNDECIDABLE
+    owner, dimensions = here.code(node.func.value), node.args
+    if node.func.attr != "size":
+        return UNDECIDABLE if dimensions else f"{owner}.ds_numel"
+    return f"{owner}.ds_shape" + "".join(f"[{here.code(one)}]" for one in dimensions)
 
 
 def _items_of(deeds: Deeds, spread: Spread, steps: list[tuple[Call | Read, Value]]) -> Iterator[Item]:
@@ -183,8 +209,20 @@ def lost_writes(facts: Facts) -> tuple[Item, ...]:
             seen.add(id(call.node))
             place = around[-1].node
             related = ((place, "without modifier_rank this throws changes away"),) if place is not None else ()
-            found.append(item(deeds.script, call, {}, related))
+            fields = _with_rank(Here(deeds, call.node), call, around)
+            found.append(item(deeds.script, call, fields, related))
     return tuple(found)
+
+
+def _with_rank(here: Here, write: Call, around: Sequence[Thing]) -> dict[str, Any]:
+    """GatheredParameters, and the same with a modifier_rank; Unknown where another rank may write."""
+    node = around[0].node
+    guard = one_rank_guard(write.spot)
+    is_plain = isinstance(node, ast.Call) and len(node.args) <= 1 and "modifier_rank" not in here.code(node)
+    if len(around) != 1 or guard is not None or not is_plain or not isinstance(node, ast.Call):
+        return {"gathering": UNDECIDABLE, "with_rank": UNDECIDABLE}
+    given = [*map(here.code, node.args), *map(here.code, node.keywords), "modifier_rank=0"]
+    return {"gathering": here.span(node), "with_rank": f"{here.code(node.func)}({', '.join(given)})"}
 
 
 def _is_used_inside(deeds: Deeds, write: Call, gathered: Thing) -> bool:

@@ -109,7 +109,7 @@ class Here:
             if self.function(node) is place and self._holds(node, thing):
                 return self.code(node)
         made = thing.attributes.get("initialize")
-        first = self._first_target(made) if isinstance(made, Call) else None
+        first = self.first_target(made) if isinstance(made, Call) else None
         if isinstance(first, ast.Name) and self._is_global(first):
             return first.id
         if first is not None and self.function(first) is place and self._holds(first, thing):
@@ -125,7 +125,7 @@ class Here:
                 if is_path(node):
                     yield node
 
-    def _first_target(self, made: Call) -> ast.expr | None:
+    def first_target(self, made: Call) -> ast.expr | None:
         """The name of an engine where deepspeed.initialize is unpacked."""
         if self.deeds.script.owner(made.node) is not self.script:
             return None
@@ -137,21 +137,27 @@ class Here:
     def _holds(self, node: ast.expr, thing: Thing) -> bool:
         """Whether a name means this thing wherever the function uses it, and is set before the node."""
         text, place = self.code(node), self.function(node)
+        if any(self.code(one) == text and self.function(one) is place for one in self._owners_beside(thing)):
+            return False
+        lines = [one.lineno for one in self._stores(place, text)]
+        return not lines or min(lines) <= getattr(self.node, "lineno", 0)
+
+    def _owners_beside(self, thing: Thing) -> Iterator[ast.expr]:
+        """The names on which this file calls anything else than a thing."""
         for call in self.deeds.calls:
             func = call.node.func
             owner = func.value if isinstance(func, ast.Attribute) and call.dotted != "__call__" else func
-            if call.receiver is not thing and is_path(owner) and self.deeds.script.owner(owner) is self.script:
-                if self.code(owner) == text and self.function(owner) is place:
-                    return False
-        lines = [one.lineno for one in self._stores(place, text)]
-        return not lines or min(lines) <= getattr(self.node, "lineno", 0)
+            is_own = self.deeds.script.owner(owner) is self.script
+            if is_own and call.receiver is not thing and is_path(owner):
+                yield owner
 
     def _stores(self, place: ast.AST | None, text: str) -> Iterator[ast.expr]:
         """The places of a function that set a name."""
         for one in ast.walk(place) if place is not None else ():
-            if isinstance(one, (ast.Name, ast.Attribute)) and isinstance(one.ctx, ast.Store):
-                if self.code(one) == text and self.function(one) is place:
-                    yield one
+            if not isinstance(one, (ast.Name, ast.Attribute)) or not isinstance(one.ctx, ast.Store):
+                continue
+            if self.code(one) == text and self.function(one) is place:
+                yield one
 
     def _is_global(self, node: ast.Name) -> bool:
         """Whether a name of the module is set once, and seen at the node."""
@@ -173,6 +179,11 @@ class Here:
                     part.id for part in parts if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
                 }
         return found
+
+    def is_set(self, name: str) -> bool:
+        """Whether the function sets a name before the node, and never again."""
+        lines = [one.lineno for one in self._stores(self.function(), name)]
+        return bool(lines) and max(lines) < getattr(self.node, "lineno", 0)
 
     def uses(self, name: str) -> int:
         """How often the file reads a name."""

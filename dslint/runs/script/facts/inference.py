@@ -11,6 +11,7 @@ from dslint.runs.item import Item
 from dslint.runs.near_names import advice, near_name
 from dslint.runs.script.config_use import node_of
 from dslint.runs.script.events import Call
+from dslint.runs.script.facts.here import Here
 from dslint.runs.script.items import item, item_at, plain, text_at
 from dslint.runs.script.reading import Deeds
 from dslint.runs.script.values import Entry, Named, Table, Thing, Value, is_known
@@ -91,7 +92,12 @@ def _conflicts(deeds: Deeds, call: Call) -> Iterator[Item]:
             continue
         place = node_of(call, None, key)
         nodes = ((entry.key_node, "the same in the config"),) if entry.key_node is not None else ()
-        fields = {"key": key, "by_keyword": text_at(deeds.script, place), "in_config": _text(deeds, entry)}
+        fields = {
+            "key": key,
+            "by_keyword": text_at(deeds.script, place),
+            "in_config": _text(deeds, entry),
+            "entry": Here(deeds, place).span(entry.key_node),
+        }
         yield item_at(deeds.script, call, place, fields, nodes)
 
 
@@ -143,8 +149,22 @@ def _unknown_settings(deeds: Deeds, call: Call) -> Iterator[Item]:
         places.setdefault(key, call.node)
     for key, place in places.items():
         if key not in SETTINGS and key != "model":
-            fields = {"key": key, "advice": advice(near_name(key, SETTINGS))}
+            near = near_name(key, SETTINGS)
+            fields = {
+                "key": key,
+                "advice": advice(near),
+                "near": _renamed(deeds, place, None if near is None else near.key),
+            }
             yield item_at(deeds.script, call, place, fields)
+
+
+def _renamed(deeds: Deeds, place: ast.AST, near: str | None) -> str | Unknown:
+    """A keyword, or a key of the config, under the name that was probably meant."""
+    here = Here(deeds, place)
+    if near is not None and isinstance(place, ast.keyword):
+        return f"{near}={here.code(place.value)}"
+    is_key = isinstance(place, ast.Constant) and isinstance(place.value, str)
+    return f'"{near}"' if near is not None and is_key else UNDECIDABLE
 
 
 def setups(facts: Facts) -> tuple[Item, ...]:
@@ -164,9 +184,31 @@ def _setup(deeds: Deeds, call: Call) -> Item:
         "sizes": len(sizes),
         "graph": plain(settings.get("enable_cuda_graph", False)),
         "parts": call.unpacked or 0,
+        "policy": _setting(deeds, call, ("injection_policy", "injection_dict")),
+        "injection": _setting(deeds, call, ("replace_with_kernel_inject", "kernel_inject")),
+        **_only(Here(deeds, call.node)),
     }
     place = next((key for key in ("tensor_parallel", "tp", "mp_size") if key in settings), "")
     return item_at(deeds.script, call, _at(call, place) if place else call.node, fields)
+
+
+def _setting(deeds: Deeds, call: Call, names: tuple[str, ...]) -> Any:
+    """Where a setting stands, by keyword or in the config; Unknown unless there is one such place."""
+    here = Here(deeds, call.node)
+    places: list[ast.AST] = [keyword.value for keyword in call.node.keywords if keyword.arg in names]
+    places += [entry.key_node for key, entry in _entries(call) if key in names and entry.key_node is not None]
+    return here.span(places[0]) if len(places) == 1 else UNDECIDABLE
+
+
+def _only(here: Here) -> dict[str, Any]:
+    """The names to unpack into, and the first one; Unknown where another of them is used."""
+    target = here.target(here.node)
+    if not isinstance(target, ast.Tuple) or not target.elts:
+        return {"targets": UNDECIDABLE, "engine": UNDECIDABLE}
+    rest = [one.id if isinstance(one, ast.Name) else "" for one in target.elts[1:]]
+    if any(not name or here.uses(name) for name in rest):
+        return {"targets": UNDECIDABLE, "engine": UNDECIDABLE}
+    return {"targets": here.span(target), "engine": here.code(target.elts[0])}
 
 
 def _at(call: Call, key: str) -> ast.AST:
@@ -227,4 +269,6 @@ def generations(facts: Facts) -> tuple[Item, ...]:
 def _generation(deeds: Deeds, call: Call) -> Item:
     beams: int | Unknown | None = plain(call.keywords["num_beams"]) if "num_beams" in call.keywords else None
     place = node_of(call, None, "num_beams")
-    return item_at(deeds.script, call, place, {"beams": beams})
+    func, here = call.node.func, Here(deeds, call.node)
+    own = f"{here.code(func.value)}.module.generate" if isinstance(func, ast.Attribute) else UNDECIDABLE
+    return item_at(deeds.script, call, place, {"beams": beams, "method": here.span(func), "of_model": own})

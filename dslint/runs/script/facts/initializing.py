@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import Any
 
 from dslint.runs.facts import Facts
 from dslint.runs.item import Item
@@ -21,8 +22,10 @@ from dslint.runs.script.facts.engine_use import (
     is_optimizer,
     module_of,
 )
+from dslint.runs.script.facts.here import Here, is_path
 from dslint.runs.script.items import item
 from dslint.runs.script.values import Thing
+from dslint.runs.unknown import UNDECIDABLE, Unknown
 
 # --- the four results ---
 
@@ -35,19 +38,56 @@ def wrong_unpackings(facts: Facts) -> tuple[Item, ...]:
     deeds = deeds_of(facts)
     made = [call for call in deeds.calls if call.name == INITIALIZE]
     wrong = [call for call in each_once(made) if call.unpacked is not None and call.unpacked != RESULTS]
-    return tuple(item(deeds.script, call, {"names": call.unpacked}) for call in wrong)
+    return tuple(
+        item(deeds.script, call, {"names": call.unpacked, **_as_four(Here(deeds, call.node))}) for call in wrong
+    )
+
+
+_PARTS = (("optim", "opt"), ("load", "data"), ("sched",))
+"""How optimizer, data loader and scheduler are called, in the order in which they are returned."""
+
+
+def _as_four(here: Here) -> dict[str, Any]:
+    """The names to unpack into, and four of them instead; Unknown where a name doesn't say what it is for."""
+    target = here.target(here.node)
+    if not isinstance(target, ast.Tuple) or not 1 <= len(target.elts) < RESULTS:
+        return {"targets": UNDECIDABLE, "four": UNDECIDABLE}
+    names = [here.code(one) for one in target.elts]
+    four = [names[0], "_", "_", "_"]
+    for name in names[1:]:
+        place = next((i for i, parts in enumerate(_PARTS, 1) if any(part in name.lower() for part in parts)), 0)
+        if name != "_" and (not place or four[place] != "_"):
+            return {"targets": UNDECIDABLE, "four": UNDECIDABLE}
+        if name != "_":
+            four[place] = name
+    return {"targets": here.span(target), "four": ", ".join(four)}
 
 
 def uses_as_engine(facts: Facts) -> tuple[Item, ...]:
     """The first place that calls the tuple which deepspeed.initialize gives, or a method of an engine on it."""
     deeds = deeds_of(facts)
-    results = [call.result for call in deeds.calls if call.name == INITIALIZE]
-    found = [
-        item(deeds.script, call, {"error": "TypeError" if call.dotted == "__call__" else "AttributeError"})
-        for call in each_once(deeds.calls)
-        if any(call.receiver is result for result in results) and call.dotted not in ("index", "count", "__len__")
-    ]
+    made = [call for call in deeds.calls if call.name == INITIALIZE]
+    found = []
+    for call in each_once(deeds.calls):
+        first = next((one for one in made if call.receiver is one.result), None)
+        if first is not None and call.dotted not in ("index", "count", "__len__"):
+            error = "TypeError" if call.dotted == "__call__" else "AttributeError"
+            found.append(item(deeds.script, call, {"error": error, **_unpacked(Here(deeds, call.node), first)}))
     return tuple(found[:1])
+
+
+def _unpacked(here: Here, made: Call) -> dict[str, Any]:
+    """The name that the tuple is bound to, and an unpacking instead; nothing may want another element of it."""
+    target = here.target(made.node)
+    if target is None or not is_path(target) or here.script.tree is None:
+        return {"target": UNDECIDABLE, "unpacked": UNDECIDABLE}
+    name = here.code(target)
+    for node in ast.walk(here.script.tree):
+        is_part = isinstance(node, ast.Subscript) and here.code(node.value) == name
+        is_spread = isinstance(node, (ast.Assign, ast.Starred)) and here.code(node.value) == name
+        if is_part or is_spread:
+            return {"target": UNDECIDABLE, "unpacked": UNDECIDABLE}
+    return {"target": here.span(target), "unpacked": f"{name}, *_"}
 
 
 # --- the model ---
@@ -62,9 +102,37 @@ def wrapped_models(facts: Facts) -> tuple[Item, ...]:
         made = initialize_of(engine)
         if isinstance(model, Thing) and model.kind == "parallel_model" and isinstance(model.call, Call):
             name = model.name.rpartition(".")[2]
-            fields = {"wrapper": "FSDP" if name == "FullyShardedDataParallel" else name}
+            fields = {
+                "wrapper": "FSDP" if name == "FullyShardedDataParallel" else name,
+                **_bare(Here(deeds, model.call.node), model.call),
+            }
             found.append(item(deeds.script, model.call, fields, ((made.node, "given to DeepSpeed here"),)))
     return tuple({one.span: one for one in found}.values())
+
+
+def _bare(here: Here, wrapping: Call) -> dict[str, Any]:
+    """The wrapping call and the model instead of it, or the statement that does nothing but wrap."""
+    given, target = node_of(wrapping, 0, "module"), here.target(wrapping.node)
+    nothing = {"wrapping": UNDECIDABLE, "bare": UNDECIDABLE, "statement": UNDECIDABLE}
+    if (
+        given is wrapping.node
+        or here.script.tree is None
+        or (target is not None and _asks_for_module(here, target))
+    ):
+        return nothing
+    if target is not None and here.code(target) == here.code(given):
+        return {"wrapping": None, "bare": None, "statement": here.span(here.statement())}
+    return {"wrapping": here.span(wrapping.node), "bare": here.code(given), "statement": None}
+
+
+def _asks_for_module(here: Here, target: ast.expr) -> bool:
+    """Whether the file takes the model out of the wrapper somewhere."""
+    name = here.code(target)
+    nodes = ast.walk(here.script.tree) if here.script.tree is not None else ()
+    return any(
+        isinstance(node, ast.Attribute) and node.attr == "module" and here.code(node.value) == name
+        for node in nodes
+    )
 
 
 # --- the optimizer ---
@@ -132,7 +200,9 @@ def optimizers_given(facts: Facts) -> tuple[Item, ...]:
         made = initialize_of(engine)
         if is_optimizer(made.argument(2, "optimizer")):
             node = node_of(made, 2, "optimizer")
-            one = item(deeds.script, made, {})
+            is_keyword = any(keyword.value is node for keyword in made.node.keywords)
+            argument: Any = Here(deeds, made.node).span(node) if is_keyword else UNDECIDABLE
+            one = item(deeds.script, made, {"argument": argument})
             found.append(Item(one.fields, one.source, deeds.script.span(node), one.related))
     return tuple({one.span: one for one in found}.values())
 
@@ -172,9 +242,20 @@ def exhausted_parameters(facts: Facts) -> tuple[Item, ...]:
         if used is not None and made.is_complete:
             node = node_of(made, 3, "model_parameters")
             one = item(deeds.script, made, {}, ((used, "gone through here"),))
-            fields = {**one.fields, "text": ast.unparse(node)}
+            made_by = value.node if isinstance(value.node, (ast.Call, ast.GeneratorExp)) else None
+            place, code = _generator(Here(deeds, made.node), made_by)
+            fields = {**one.fields, "text": ast.unparse(node), "generator": place, "code": code}
             found.append(Item(fields, one.source, deeds.script.whole_span(node), one.related))
     return tuple({one.span: one for one in found}.values())
+
+
+def _generator(here: Here, made_by: ast.AST | None) -> tuple[Any, str | Unknown]:
+    """Where a generator is made, and its text, without brackets that a call has anyway."""
+    place = here.span(made_by)
+    if made_by is None or isinstance(place, Unknown):
+        return UNDECIDABLE, UNDECIDABLE
+    code = here.code(made_by)
+    return place, code[1:-1] if isinstance(made_by, ast.GeneratorExp) and code.startswith("(") else code
 
 
 def _is_generator(value: Thing) -> bool:

@@ -11,7 +11,9 @@ from dslint.runs.item import Item
 from dslint.runs.script.config_use import node_of
 from dslint.runs.script.events import Call
 from dslint.runs.script.facts.deeds import deeds_of
+from dslint.runs.script.facts.early_distributed import start_at
 from dslint.runs.script.facts.gradients import off_context
+from dslint.runs.script.facts.here import Here
 from dslint.runs.script.facts.process_group import is_surely_down
 from dslint.runs.script.items import item, item_at, plain, text_at
 from dslint.runs.script.reading import Deeds
@@ -60,7 +62,11 @@ def _pipeline(deeds: Deeds, call: Call) -> Item:
 def pipelines_too_early(facts: Facts) -> tuple[Item, ...]:
     """PipelineModules that are made when DeepSpeed's process group surely isn't there yet."""
     deeds = deeds_of(facts)
-    return tuple(item(deeds.script, call, {}) for call in pipeline_calls(deeds) if is_surely_down(deeds, call))
+    return tuple(
+        item(deeds.script, call, {"start": start_at(Here(deeds, call.node))})
+        for call in pipeline_calls(deeds)
+        if is_surely_down(deeds, call)
+    )
 
 
 def _ranks_of_topology(topology: Value) -> int | Unknown | None:
@@ -97,8 +103,10 @@ def pipeline_engines(facts: Facts) -> tuple[Item, ...]:
 
 def _engine(deeds: Deeds, call: Call, is_alone: bool) -> Item:
     mpu = call.argument(7, "mpu")
-    fields = {"is_alone": is_alone, "has_mpu": _is_unit(deeds, mpu)}
     node = node_of(call, 7, "mpu") if mpu is not None else call.node
+    is_keyword = any(keyword.value is node for keyword in call.node.keywords)
+    unit = Here(deeds, call.node).span(node) if is_keyword else UNDECIDABLE
+    fields = {"is_alone": is_alone, "has_mpu": _is_unit(deeds, mpu), "unit": unit}
     model = node_of(call, 1, "model")
     return item_at(deeds.script, call, node, fields, ((model, "a PipelineModule"),))
 
@@ -133,10 +141,29 @@ def pipeline_steps_by_hand(facts: Facts) -> tuple[Item, ...]:
     """Calls of methods that a pipeline's engine refuses."""
     deeds = deeds_of(facts)
     return tuple(
-        item(deeds.script, call, {"api": call.dotted, "saves": call.dotted.startswith("save_")})
+        item(deeds.script, call, _by_hand(Here(deeds, call.node), call))
         for call in deeds.calls
         if call.dotted in BY_HAND and _is_pipeline(call.receiver)
     )
+
+
+def _by_hand(here: Here, call: Call) -> dict[str, Any]:
+    """What a refused call is, and what to do with it: delete it beside train_batch, or save in another way."""
+    func, api = call.node.func, call.dotted
+    beside = [
+        one
+        for one in here.deeds.calls
+        if one.dotted == "train_batch" and one.receiver is call.receiver and one.spot.loops == call.spot.loops
+    ]
+    is_extra = api in ("backward", "step") and bool(beside) and here.is_statement()
+    is_one_folder = len(call.node.args) == 1 and not call.node.keywords and isinstance(func, ast.Attribute)
+    return {
+        "api": api,
+        "saves": api.startswith("save_"),
+        "extra": here.span(call.node) if is_extra else UNDECIDABLE,
+        "method": here.span(func) if is_one_folder else UNDECIDABLE,
+        "save": f"{here.code(func.value)}.save_checkpoint" if isinstance(func, ast.Attribute) else UNDECIDABLE,
+    }
 
 
 def train_batches(facts: Facts) -> tuple[Item, ...]:
@@ -155,13 +182,30 @@ def _train_batch(deeds: Deeds, call: Call) -> Item:
         "not_iterator": _no_iterator(data),
         "loader": None if restarted is None else text_at(deeds.script, restarted.node.args[0]),
         "has_data": _has_data(deeds, call, data),
+        **_evaluated(Here(deeds, call.node), call),
     }
+    fields["iterator"] = _iterator(Here(deeds, call.node), call, fields["not_iterator"])
     related: tuple[tuple[ast.AST, str], ...] = ()
     if context is not None and context.node is not None:
         related = ((context.node, "gradients are off in here"),)
     is_about_data = fields["not_iterator"] is not None or restarted is not None
     place = node_of(call, 0, "data_iter") if is_about_data else call.node
     return item_at(deeds.script, call, place, fields, related)
+
+
+def _evaluated(here: Here, call: Call) -> dict[str, Any]:
+    """The method, and the one that evaluates instead."""
+    func = call.node.func
+    if not isinstance(func, ast.Attribute) or not call.has(0, "data_iter"):
+        return {"method": UNDECIDABLE, "evaluate": UNDECIDABLE}
+    return {"method": here.span(func), "evaluate": f"{here.code(func.value)}.eval_batch"}
+
+
+def _iterator(here: Here, call: Call, given: str | None) -> str | Unknown:
+    """An iterator over a loader that is given as it is; Unknown in a loop, where each turn would begin anew."""
+    if given != "DataLoader" or call.spot.loops:
+        return UNDECIDABLE
+    return f"iter({here.code(node_of(call, 0, 'data_iter'))})"
 
 
 def _no_iterator(data: Value) -> str | None:

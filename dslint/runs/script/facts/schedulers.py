@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+from typing import Any
+
 from dslint.runs.facts import Facts
 from dslint.runs.item import Item
+from dslint.runs.script.config_use import node_of
 from dslint.runs.script.events import Call, Spot
 from dslint.runs.script.facts.deeds import deeds_of
 from dslint.runs.script.facts.engine_use import (
@@ -17,8 +21,10 @@ from dslint.runs.script.facts.engine_use import (
     is_reached,
     shared_loops,
 )
+from dslint.runs.script.facts.here import Here
 from dslint.runs.script.items import item
 from dslint.runs.script.values import Function, Thing, Value, origins
+from dslint.runs.unknown import UNDECIDABLE, Unknown
 
 
 def scheduler_steps(facts: Facts) -> tuple[Item, ...]:
@@ -41,9 +47,19 @@ def scheduler_steps(facts: Facts) -> tuple[Item, ...]:
             advice = "delete the call" if beside is not None else PER_EPOCH
             beside = beside or inside
             if beside is not None and is_reached(call.spot, beside.spot):
-                fields = {"is_given": _is_scheduler(given), "advice": advice}
+                place = node_of(initialize_of(engine), 6, "lr_scheduler") if is_client else None
+                extra = _extra(Here(deeds, call.node), advice == "delete the call", initialize_of(engine), place)
+                fields = {"is_given": _is_scheduler(given), "advice": advice, "extra": extra}
                 found.append(item(deeds.script, call, fields, ((beside.node, "steps the scheduler too"),)))
     return tuple(found)
+
+
+def _extra(here: Here, is_beside: bool, made: Call, given: ast.AST | None) -> Any:
+    """What to take out, so that one of the two steps the scheduler: the call, or the engine's argument."""
+    if is_beside:
+        return here.span(here.node) if here.is_statement() else UNDECIDABLE
+    is_keyword = given is not None and any(keyword.value is given for keyword in made.node.keywords)
+    return here.span(given) if is_keyword else UNDECIDABLE
 
 
 PER_EPOCH = "delete the call, or leave a scheduler that counts epochs out of deepspeed.initialize"
@@ -105,5 +121,12 @@ def schedulers_on_returned(facts: Facts) -> tuple[Item, ...]:
             first = call.argument(0, "optimizer")
             is_returned = first is engine.attributes["optimizer"]
             if is_scheduler and is_returned and is_reached(call.spot, initialize_of(engine).spot):
-                found.append(item(deeds.script, call, {"type": call.dotted.rpartition(".")[2]}))
+                here = Here(deeds, call.node)
+                name = here.name_of(engine)
+                fields = {
+                    "type": call.dotted.rpartition(".")[2],
+                    "optimizer": here.span(node_of(call, 0, "optimizer")),
+                    "basic": UNDECIDABLE if isinstance(name, Unknown) else f"{name}.basic_optimizer",
+                }
+                found.append(item(deeds.script, call, fields))
     return tuple(found)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import ast
 import os
 from typing import Any
 
 from dslint.runs.facts import Facts
 from dslint.runs.item import Item
-from dslint.runs.script.config_use import reference_of
+from dslint.runs.script.config_use import node_of, reference_of
 from dslint.runs.script.events import Call
 from dslint.runs.script.facts.deeds import deeds_of
 from dslint.runs.script.facts.engine_use import engines, initialize_of
+from dslint.runs.script.facts.here import Here
 from dslint.runs.script.facts.partitioned import asks, is_made_spread, is_switched_on
 from dslint.runs.script.items import item
 from dslint.runs.script.reading import Deeds
 from dslint.runs.script.values import Table, Thing, Value
+from dslint.runs.unknown import UNDECIDABLE, Unknown
 
 BATCH_KEYS = ("train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps")
 _MAKES_MODELS = ("from_pretrained", "from_config", "_from_config")
@@ -83,6 +86,19 @@ def models_spread_too_early(facts: Facts) -> tuple[Item, ...]:
             seen.add(id(init))
             related = ((engine.node, "trained here"),)
             has_config = any(init.call.has(*place) for place in ((5, "config_dict_or_path"), (6, "config")))
-            fields = {"has_config": has_config, "has_type": has_config or init.call.has(8, "dtype")}
+            fields = {
+                "has_config": has_config,
+                "has_type": has_config or init.call.has(8, "dtype"),
+                "config": _config_of(Here(deeds, init.call.node), engine),
+            }
             found.append(item(deeds.script, init.call, fields, related))
     return tuple(found)
+
+
+def _config_of(here: Here, engine: Call) -> str | Unknown:
+    """What initialize gets as its config, where it can be given earlier too: a path, or a name set by then."""
+    node = node_of(engine, 10, "config")
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return here.code(node)
+    is_near = isinstance(node, ast.Name) and here.function(node) is here.function()
+    return here.code(node) if is_near and here.is_set(here.code(node)) else UNDECIDABLE
