@@ -25,10 +25,12 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.agreement import mutants_of, share
 from dslint.smoke.client import SmokeServer
 from dslint.smoke.ops import SERVED
-from tests.realworld.differential import RANKS, Comparison, Subject, claims_refusal, compare, subjects_in
+from tests.realworld.differential import EXCUSES, RANKS, Comparison, Subject, claims_refusal, compare, subjects_in
 from tests.realworld.mending import MendedSubject, mend_subject
 
 MARK = "<!-- fixes -->"
+TEMPLATE = "DS003"
+"""The rule that finds values which another program fills in."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,13 @@ class Tried:
     def finished(self) -> bool:
         """Whether neither trial ran out of time or memory."""
         return not self.before.unfinished and not self.after.unfinished
+
+    @property
+    def should_train(self) -> bool:
+        """Whether the fixes left no error, no template to fill in, and nothing that this machine lacks."""
+        is_template = any(finding.code == TEMPLATE for finding in self.mended.after)
+        is_excused = any(excuse.holds_for(self.after) for excuse in EXCUSES)
+        return not is_template and not is_excused and not any(map(claims_refusal, self.mended.after))
 
 
 @dataclass(frozen=True)
@@ -94,7 +103,7 @@ def figures_of(column: Column) -> dict[str, str]:
     kept = sum(len(one.mended.applied) for one in column.all)
     given_up = sum(len(one.mended.not_applied) for one in column.all)
     finished = [one for one in column.tried if one.finished]
-    clean = [one for one in finished if not any(map(claims_refusal, one.mended.after))]
+    clean = [one for one in finished if one.should_train]
     return {
         "configs": str(len(column.all)),
         "findings": str(len(findings)),
@@ -106,7 +115,9 @@ def figures_of(column: Column) -> dict[str, str]:
             sum(one.before.trains for one in finished), len(finished)
         ),
         "the same after the fixes": share(sum(one.after.trains for one in finished), len(finished)),
-        "the same where the fixes left no error": share(sum(one.after.trains for one in clean), len(clean)),
+        "the same where no error and no template is left, and the CPU has the op": share(
+            sum(one.after.trains for one in clean), len(clean)
+        ),
         "bytes changed outside of what a fix is about": str(sum(one.bytes_outside() for one in column.all)),
     }
 
@@ -130,7 +141,7 @@ def unmended(column: Column) -> Iterator[str]:
         if trial.before.trains and not trial.after.trains:
             yield f"broken: {trial.after.told()}"
         elif not trial.after.trains:
-            kind = "left" if any(map(claims_refusal, trial.mended.after)) else "not mended"
+            kind = "not mended" if trial.should_train else "left"
             yield f"{kind}: {trial.after.told()}"
     counts = Counter(
         finding.code

@@ -12,19 +12,18 @@ from dslint.documents.yaml_reader import read_yaml
 from dslint.fixes.edit import CannotEditError, Edit, applied
 from dslint.rulebook.change import (
     Change,
+    CodeChange,
     DeleteCode,
     DeleteKey,
     InsertCode,
-    MoveKey,
+    KeyChange,
     RenameKey,
     ReplaceCode,
     SetArguments,
     SetKey,
-    Unguard,
+    WritePlainly,
     file_of,
 )
-
-KeyChange = SetKey | DeleteKey | RenameKey | MoveKey
 
 
 def changed_files(changes: Sequence[Change]) -> Iterator[tuple[Source, Source]]:
@@ -69,6 +68,10 @@ def _read_again(document: Document, source: Source) -> Document:
 def _edits(change: Change) -> list[Edit]:
     if isinstance(change, KeyChange):
         return _edits_of_keys(change)
+    if isinstance(change, WritePlainly):
+        from dslint.fixes import json_plainly
+
+        return json_plainly.written_anew(change.document)
     if change.source.path.endswith(".py"):
         return _edits_of_python(change)
     return _edits_of_shell(change)
@@ -103,7 +106,7 @@ def _edits_of_a_dict(change: KeyChange) -> list[Edit]:
     raise CannotEditError("an entry of a dict in a script is not moved")
 
 
-def _edits_of_python(change: ReplaceCode | DeleteCode | InsertCode | SetArguments | Unguard) -> list[Edit]:
+def _edits_of_python(change: CodeChange) -> list[Edit]:
     from dslint.fixes import python_edits
 
     if isinstance(change, ReplaceCode):
@@ -117,7 +120,7 @@ def _edits_of_python(change: ReplaceCode | DeleteCode | InsertCode | SetArgument
     return python_edits.unguard(change.source, change.span)
 
 
-def _edits_of_shell(change: ReplaceCode | DeleteCode | InsertCode | SetArguments | Unguard) -> list[Edit]:
+def _edits_of_shell(change: CodeChange) -> list[Edit]:
     from dslint.fixes import shell_edits
 
     if isinstance(change, ReplaceCode):

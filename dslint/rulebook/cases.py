@@ -63,6 +63,17 @@ def examples(rule: RuleText) -> Iterator[Example]:
         )
 
 
+def mended_examples(rule: RuleText) -> Iterator[Example]:
+    """The examples for each way to mend them, with what the fix makes of `bad` in the place of `good`."""
+    for example in examples(rule):
+        for number, fixed in enumerate(example.fixed, 1):
+            if isinstance(fixed, Mapping):
+                way = f", fix {number}" if len(example.fixed) > 1 else ", fixed"
+                yield dataclasses.replace(
+                    example, name=example.name + way, good=with_changes(example.bad, fixed), fixed=()
+                )
+
+
 def with_changes(case: Case, parts: Mapping[str, Any]) -> Case:
     """A case with other contents for some of its files; a config as data gives way to one as text and back."""
     kept = {

@@ -59,6 +59,13 @@ class MoveKey:
 
 
 @dataclass(frozen=True)
+class WritePlainly:
+    """Write a config anew as strict JSON, which has no comments."""
+
+    document: Document
+
+
+@dataclass(frozen=True)
 class ReplaceCode:
     """Put other code or another word in the place of what stands at a span.
 
@@ -124,11 +131,11 @@ class Unguard:
     span: Span
 
 
-Change = SetKey | DeleteKey | RenameKey | MoveKey | ReplaceCode | DeleteCode | InsertCode | SetArguments | Unguard
+KeyChange = SetKey | DeleteKey | RenameKey | MoveKey
+CodeChange = ReplaceCode | DeleteCode | InsertCode | SetArguments | Unguard
+Change = KeyChange | WritePlainly | CodeChange
 
 
 def file_of(change: Change) -> Source:
     """The file that a change is about."""
-    return (
-        change.document.source if isinstance(change, SetKey | DeleteKey | RenameKey | MoveKey) else change.source
-    )
+    return change.source if isinstance(change, CodeChange) else change.document.source

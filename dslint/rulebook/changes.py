@@ -18,6 +18,7 @@ from dslint.rulebook.change import (
     SetArguments,
     SetKey,
     Unguard,
+    WritePlainly,
 )
 from dslint.rulebook.expression import evaluate
 from dslint.rulebook.finding import CannotChangeError
@@ -68,6 +69,10 @@ class _Worker:
             yield from self.set(target, self.value(tree))
         for target in filter(self.is_there, fix.delete):
             yield self.delete(target)
+        if fix.plain:
+            if self.facts.document.language != "json":
+                raise CannotChangeError("the config stands in no file of its own")
+            yield WritePlainly(self.facts.document)
         yield from self.code_changes()
 
     def code_changes(self) -> Iterator[Change]:

@@ -210,6 +210,7 @@ class _Builder:
             before=self.message(data["before"], (*path, "before")) if "before" in data else None,
             after=self.message(data["after"], (*path, "after")) if "after" in data else None,
             unguard=data.get("unguard", False),
+            plain=data.get("plain", False),
         )
 
     def texts_by_target(self, data: Mapping[str, Any], kind: str, path: NodePath) -> dict[str, tuple[Part, ...]]:

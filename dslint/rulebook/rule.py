@@ -36,6 +36,7 @@ class RuleFix:
         before: a statement to put before the item's.
         after: a statement to put after the item's.
         unguard: take the item's statement out of the `if` around it.
+        plain: write the config anew as strict JSON.
     """
 
     tier: str
@@ -50,12 +51,13 @@ class RuleFix:
     before: tuple[Part, ...] | None = None
     after: tuple[Part, ...] | None = None
     unguard: bool = False
+    plain: bool = False
 
     @property
     def is_applicable(self) -> bool:
         """Whether it says what to change, and may be applied."""
         changes = (self.set, self.delete, self.rename, self.move, self.replace, self.keywords)
-        return self.tier != "display" and any((*changes, self.before, self.after, self.unguard))
+        return self.tier != "display" and any((*changes, self.before, self.after, self.unguard, self.plain))
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dslint.documents.source import Source, Span
 from dslint.runs.facts import Facts
+from dslint.runs.launch.launch import Argument, Launch
+from dslint.runs.unknown import Unknown
 
 
 class NoArgumentError(Exception):
@@ -49,20 +52,60 @@ def place_of(facts: Facts, name: str) -> ArgumentPlace:
     launch = facts.run.launch
     if launch is None or not launch.arguments:
         raise NoArgumentError("no launch command gives the Trainer's arguments")
-    source, span = arguments.place(name)
+    if launch.is_in_text:
+        raise NoArgumentError("the launch command stands in a text that another command runs")
+    return _in_command(launch, name)
+
+
+def _in_command(launch: Launch, name: str) -> ArgumentPlace:
     last = launch.arguments[-1].span
-    if source is not launch.source:
+    found = list(_options(launch, name))
+    if not found:
         return ArgumentPlace(launch.source, last_word=last)
-    return ArgumentPlace(source, option=span, value=_value_in(source, span), last_word=last)
+    if len(found) > 1:
+        raise NoArgumentError(f"the command gives --{name} more than once")
+    word, values = found[0]
+    flag = str(word.text).partition("=")[0] if isinstance(word.text, str) else word.prefix.rstrip("=")
+    if not _text(launch, word.span).startswith(flag):
+        raise NoArgumentError(f"--{name} is not written out in the command")
+    if any(value.many for value in values):
+        raise NoArgumentError(f"nobody can tell what belongs to --{name}")
+    if _text(launch, word.span).startswith(flag + "="):
+        inside = Span(word.span.start + len(flag.encode()) + 1, word.span.end)
+        return ArgumentPlace(launch.source, option=word.span, value=_plain(launch, name, inside), last_word=last)
+    if not values:
+        return ArgumentPlace(launch.source, option=word.span, last_word=last)
+    whole = Span(word.span.start, values[-1].span.end)
+    if len(values) > 1:
+        return ArgumentPlace(launch.source, option=whole, last_word=last)
+    return ArgumentPlace(launch.source, option=whole, value=_plain(launch, name, values[0].span), last_word=last)
 
 
-def _value_in(source: Source, option: Span) -> Span | None:
-    """The value behind `--name value` or `--name=value`; None for a flag."""
-    text = source.data[option.start : option.end]
-    ends = [at for at in (text.find(b"="), text.find(b" ")) if at > 0]
-    if not ends:
-        return None
-    at = min(ends) + 1
-    while text[at : at + 1] == b" ":
-        at += 1
-    return Span(option.start + at, option.end)
+def _options(launch: Launch, name: str) -> Iterator[tuple[Argument, list[Argument]]]:
+    """Each word that gives an argument, with the words behind it that are its values."""
+    words = launch.arguments
+    for index, word in enumerate(words):
+        option, has_value, _ = (word.prefix if isinstance(word.text, Unknown) else word.text).partition("=")
+        if option.startswith("--") and option[2:].replace("-", "_") == name:
+            yield word, [] if has_value else list(_values(words[index + 1 :]))
+
+
+def _values(words: tuple[Argument, ...]) -> Iterator[Argument]:
+    """The words before the next option; the last of them may stand for any number of words."""
+    for word in words:
+        if isinstance(word.text, str) and word.text.startswith("--"):
+            return
+        yield word
+        if word.many:
+            return
+
+
+def _plain(launch: Launch, name: str, span: Span) -> Span:
+    """A value that the command itself spells."""
+    if "$" in _text(launch, span) or "`" in _text(launch, span):
+        raise NoArgumentError(f"the value of --{name} comes from a variable")
+    return span
+
+
+def _text(launch: Launch, span: Span) -> str:
+    return launch.source.data[span.start : span.end].decode("utf-8", "replace")

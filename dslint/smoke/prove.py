@@ -9,21 +9,23 @@ import argparse
 import json
 import queue
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from dslint.data import data_folder
-from dslint.rulebook.cases import Example, examples
+from dslint.rulebook.cases import Example, examples, mended_examples
 from dslint.rulebook.loader import RuleFile, load_rules
 from dslint.smoke.client import SmokeServer
 from dslint.smoke.environment import SmokeError
 from dslint.smoke.ops import SERVED
+from dslint.smoke.proofs.mended import prove_mended
 from dslint.smoke.proofs.prover import Proof, Prover
 from dslint.smoke.trial import Trial
 
+Prove = Callable[[Prover, RuleFile, Example], Proof]
 Task = tuple[int, RuleFile, Example]
 
 
@@ -31,13 +33,13 @@ def main() -> int:
     """Prove the rules that the command line names, or all."""
     options = _options()
     try:
-        tasks = list(_tasks(options.codes))
-        proofs, device = _prove(tasks, options.device, options.jobs)
+        tasks = list(_tasks(options.codes, fixes=options.fixes))
+        proofs, device = _prove(tasks, options.device, options.jobs, fixes=options.fixes)
     except SmokeError as error:
         print(f"dslint: {error}", file=sys.stderr)
         return 2
     if options.write is not None:
-        _write(options.write, device, [asdict(proof) for proof in proofs])
+        _write(options.write, device, [asdict(proof) for proof in proofs], fixes=options.fixes)
     run = [proof for proof in proofs if not proof.not_run]
     holding = [proof for proof in run if proof.holds]
     print(
@@ -57,24 +59,30 @@ def _options() -> argparse.Namespace:
         "--jobs", type=int, default=1, metavar="N", help="processes that try examples (default: 1)"
     )
     parser.add_argument(
+        "--fixes",
+        action="store_true",
+        help="try what fixes make of the bad examples, where that isn't the good one",
+    )
+    parser.add_argument(
         "--write", type=Path, metavar="FILE.json", help="write down what was seen; other rules in the file stay"
     )
     return parser.parse_args()
 
 
-def _tasks(codes: Sequence[str]) -> Iterator[Task]:
-    """Every example of the chosen rules, with its place in the result."""
+def _tasks(codes: Sequence[str], *, fixes: bool) -> Iterator[Task]:
+    """Every example of the chosen rules, or every mended one, with its place in the result."""
     files = load_rules(Path(data_folder("rules")))
     for code in codes:
         if not any(file.rule.code.startswith(code) for file in files):
             raise SmokeError(f"there is no rule {code}")
     chosen = [file for file in files if file.rule.code.startswith(tuple(codes) or "")]
-    pairs = [(file, example) for file in chosen for example in examples(file.text)]
+    of_rule = mended_examples if fixes else examples
+    pairs = [(file, example) for file in chosen for example in of_rule(file.text)]
     for number, (file, example) in enumerate(pairs):
         yield number, file, example
 
 
-def _prove(tasks: Sequence[Task], device: str, jobs: int) -> tuple[list[Proof], dict[str, Any]]:
+def _prove(tasks: Sequence[Task], device: str, jobs: int, *, fixes: bool) -> tuple[list[Proof], dict[str, Any]]:
     """The proofs in the order of the tasks, and what they were made on."""
     waiting: queue.SimpleQueue[Task] = queue.SimpleQueue()
     for task in tasks:
@@ -83,7 +91,9 @@ def _prove(tasks: Sequence[Task], device: str, jobs: int) -> tuple[list[Proof], 
     def work(job: int) -> tuple[dict[int, Proof], dict[str, Any]]:
         turn = job % len(SERVED)  # each begins with another op, so that they are built side by side
         with SmokeServer(device=device, ops=[*SERVED[turn:], *SERVED[:turn]]) as server:
-            return dict(_work_off(waiting, Prover(server))), _device(server)
+            return dict(
+                _work_off(waiting, Prover(server), prove_mended if fixes else Prover.prove_example)
+            ), _device(server)
 
     with ThreadPoolExecutor(jobs) as pool:
         results = list(pool.map(work, range(jobs)))
@@ -91,13 +101,13 @@ def _prove(tasks: Sequence[Task], device: str, jobs: int) -> tuple[list[Proof], 
     return [found[number] for number, _, _ in tasks], results[0][1]
 
 
-def _work_off(waiting: queue.SimpleQueue[Task], prover: Prover) -> Iterator[tuple[int, Proof]]:
+def _work_off(waiting: queue.SimpleQueue[Task], prover: Prover, prove: Prove) -> Iterator[tuple[int, Proof]]:
     while True:
         try:
             number, file, example = waiting.get_nowait()
         except queue.Empty:
             return
-        proof = prover.prove_example(file, example)
+        proof = prove(prover, file, example)
         for complaint in proof.complaints:
             print(f"{proof.code} {proof.example}: {complaint}", flush=True)
         yield number, proof
@@ -108,11 +118,11 @@ def _device(server: SmokeServer) -> dict[str, Any]:
     return {name: seen[name] for name in ("device", "torch", "deepspeed")}
 
 
-def _write(path: Path, device: Mapping[str, str], proofs: Sequence[Mapping[str, Any]]) -> None:
+def _write(path: Path, device: Mapping[str, str], proofs: Sequence[Mapping[str, Any]], *, fixes: bool) -> None:
     """Write the proofs down, in the order of the rules; those of rules that were not tried now stay."""
     known = _known(path, device)
     found = {(proof["code"], proof["example"]): proof for proof in [*known.get("proofs", ()), *proofs]}
-    order = [(file.rule.code, example.name) for _, file, example in _tasks(())]
+    order = [(file.rule.code, example.name) for _, file, example in _tasks((), fixes=fixes)]
     record = {**known, **device, "proofs": [found[key] for key in order if key in found]}
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

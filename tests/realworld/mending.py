@@ -16,7 +16,7 @@ from dslint.fixes.policy import Policy
 from dslint.fixing import Bench
 from dslint.inputs import Reading
 from dslint.rulebook.cache import shipped_rules
-from dslint.rulebook.change import Change, DeleteKey, MoveKey, RenameKey, SetKey
+from dslint.rulebook.change import Change, DeleteKey, MoveKey, RenameKey, SetKey, WritePlainly
 from dslint.rulebook.finding import Finding
 from dslint.runs.releases import NEWEST
 from dslint.runs.run import Options
@@ -82,6 +82,8 @@ def bytes_outside(applied: Applied) -> int:
 
 
 def _bytes_outside(before: Source, after: Source, changes: tuple[Change, ...]) -> int:
+    if any(isinstance(change, WritePlainly) for change in changes):
+        return 0  # it is about the whole file
     there_before, there_after = read_config(before), read_config(after)
     old = [path for change in changes for path in _old_paths(change, there_before)]
     new = [path for change in changes for path in _new_paths(change)]

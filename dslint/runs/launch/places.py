@@ -19,7 +19,10 @@ def value_place(launch: Launch, option: Option) -> Place:
     span, value = option.value_span, option.value
     if span is None or not isinstance(value, str) or not value:
         return UNDECIDABLE
-    text = _text(launch, span)
+    name, equals, behind = _text(launch, option.span).partition("=")
+    if equals and " " not in name:
+        span = Span(option.span.start + len(name.encode()) + 1, option.span.end)
+    text = behind if equals and " " not in name else _text(launch, span)
     if text == value:
         return span
     is_quoted = text in (f"'{value}'", f'"{value}"')

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from dslint.documents.source import Span
 from dslint.runs.facts import Facts
@@ -61,11 +62,10 @@ def retired_options(facts: Facts) -> tuple[Item, ...]:
     launch = launch_of(facts)
     if launch.launcher != "deepspeed":
         return ()
-    return tuple(
-        _item(launch, option.span, option=option.name, whole=_retired_place(launch, option))
-        for option in launch.unknown_options
-        if option.name.removeprefix("--") in RETIRED
-    )
+    found = [option for option in launch.unknown_options if option.name.removeprefix("--") in RETIRED]
+    places = [_retired_place(launch, option) for option in found]
+    ordered = dict(zip_longest(("first", "second", "third"), places[: len(RETIRED)]))
+    return tuple(_item(launch, option.span, option=option.name, **ordered) for option in found)
 
 
 def _retired_place(launch: Launch, option: UnknownOption) -> Span | Unknown:

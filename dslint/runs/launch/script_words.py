@@ -215,7 +215,11 @@ def _trainer_words(facts: Facts, launch: Launch, parser: Value) -> Iterator[Item
             yield Item({"kind": "switch", "word": word.text, **place}, launch.source, word.span)
         text = word.text if isinstance(word.text, str) else ""
         if text.partition("=")[0] == "--deepspeed_config" and are_known and "deepspeed_config" not in fields:
-            place = {"name_span": name_place(launch, word.span, "--deepspeed_config"), "has_path": True, "config": UNDECIDABLE}
+            place = {
+                "name_span": name_place(launch, word.span, "--deepspeed_config"),
+                "has_path": True,
+                "config": UNDECIDABLE,
+            }
             yield Item({"kind": "unknown", "word": "--deepspeed_config", **place}, launch.source, word.span)
 
 

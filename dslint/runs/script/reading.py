@@ -6,6 +6,7 @@ import ast
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from dslint.documents.python_reader import Script
@@ -44,6 +45,12 @@ class Deeds:
     modules: tuple[Script, ...]
     is_complete: bool
     taker: str | None = None
+
+    @cached_property
+    def parents(self) -> Mapping[ast.AST, ast.AST]:
+        """What each node of its files stands in."""
+        trees = [one.tree for one in (self.script, *self.modules) if one.tree is not None]
+        return {child: node for tree in trees for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
 
 
 MOST_MODULES = 15

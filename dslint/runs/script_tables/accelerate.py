@@ -15,6 +15,7 @@ FACTS: Mapping[str, Fact] = {
     "accelerator.plain_backwards": script_items(
         "loss.backward() on a prepared model's output, where nothing calls the Accelerator's or the engine's",
         "accelerate_stepping:plain_backwards",
+        "accelerated",
     ),
     "accelerator.clippings": script_items(
         "calls of accelerator.clip_grad_norm_: `asked` is the largest norm, Unknown where it is no limit",
@@ -28,6 +29,7 @@ FACTS: Mapping[str, Fact] = {
         "the Accelerator that is given gradient_accumulation_steps, `asked` (one item or none)",
         "accelerate_stepping:asked_accumulations",
         "asked",
+        "asked_span",
     ),
     "accelerator.uncounted_backwards": script_items(
         "accelerator.backward in a loop, where no accumulate() tells which pass ends a step",
@@ -39,6 +41,9 @@ FACTS: Mapping[str, Fact] = {
         "accelerate_stepping:divided_losses",
         "divisor",
         "by",
+        "division",
+        "dividend",
+        "idle",
     ),
     "accelerator.loaderless": script_items(
         "the first accelerator.prepare that needs a data loader and gets none (one item or none)",
@@ -83,7 +88,9 @@ FACTS: Mapping[str, Fact] = {
         "accelerator.get_state_dict and save_model of the prepared model", "accelerate_saving:gathered_saves"
     ),
     "accelerator.partitioned_saves": script_items(
-        "save_pretrained of the prepared model without a state dict", "accelerate_saving:partitioned_saves"
+        "save_pretrained of the prepared model without a state dict; `state` is the call that gathers one",
+        "accelerate_saving:partitioned_saves",
+        "state",
     ),
     "accelerator.kept_on_cpu": script_items(
         "Accelerator(cpu=True) although DeepSpeed is asked for", "accelerate_making:kept_on_cpu"
@@ -100,6 +107,7 @@ FACTS: Mapping[str, Fact] = {
         'the Accelerator\'s mixed precision: `asked` is "fp16", "bf16", "fp8" or "no" (one item or none)',
         "accelerate_making:precisions",
         "asked",
+        "other",
     ),
     "lightning.is_used": Fact(
         "whether the script trains with Lightning, which adds the batch sizes that the config leaves out",
@@ -107,12 +115,15 @@ FACTS: Mapping[str, Fact] = {
     ),
     "lightning.trainers": script_items(
         "Trainers with Lightning's DeepSpeed strategy: whether it `takes_config`, and the arguments `clip` "
-        "(gradient_clip_val), `algorithm` and `precision`, None where they are not given",
+        "(gradient_clip_val), `algorithm`, `precision` and `accumulates`, None where they are not given; "
+        "`other_precision` is the code of the same in the other 16-bit type",
         "lightning:trainers",
         "takes_config",
         "clip",
         "algorithm",
         "precision",
+        "accumulates",
+        "other_precision",
     ),
     "lightning.clip_values": script_items(
         "gradient_clip_val beside a strategy with a config: `asked` is the limit", "lightning:clip_values", "asked"
@@ -130,5 +141,7 @@ FACTS: Mapping[str, Fact] = {
         "has_optimizers",
         "has_backward",
         "has_clipping",
+        "backward_span",
+        "configure_gradient_clipping_span",
     ),
 }

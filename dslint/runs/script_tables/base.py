@@ -18,6 +18,8 @@ FACTS: Mapping[str, Fact] = {
     "script.moved_imports": script_items(
         "imports of modules that Transformers 5 doesn't have any more: `old` and `new` are their names",
         "form:moved_imports",
+        "statement",
+        "moved",
         "old",
         "new",
     ),

@@ -79,6 +79,7 @@ FACTS: Mapping[str, Fact] = {
         "injection",
         "targets",
         "engine",
+        "size_place",
     ),
     "script.inference_training_calls": script_items(
         "calls on an inference engine that only a training engine has", "inference:training_calls", "api"
@@ -159,7 +160,12 @@ FACTS: Mapping[str, Fact] = {
         "value_span",
     ),
     "launch.retired_options": launch_items(
-        "options that DeepSpeed's launcher had before 0.19.8", "refusals:retired_options", "option", "whole"
+        "options that DeepSpeed's launcher had before 0.19.8; `first` to `third` are the places of all of them",
+        "refusals:retired_options",
+        "option",
+        "first",
+        "second",
+        "third",
     ),
     "launch.needs_hostfile": launch_items(
         "what needs a hostfile, where none is named", "hosts:needs_hostfile", "wants"

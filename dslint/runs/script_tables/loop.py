@@ -80,6 +80,7 @@ FACTS: Mapping[str, Fact] = {
         "condition",
         "asks_engine",
         "is_inside",
+        "skip",
     ),
     "script.zeroed_gradients": script_items(
         "zero_grad at each micro-batch: whether `of_engine` or of the returned optimizer, and whether it stands "
@@ -128,15 +129,15 @@ FACTS: Mapping[str, Fact] = {
         "deepspeed.initialize unpacked into a number of `names` other than 4",
         "initializing:wrong_unpackings",
         "names",
-        "targets",
+        "assignment",
         "four",
     ),
     "script.uses_as_engine": script_items(
         "the tuple that initialize gives used as if it were the engine (one item or none); the `error` of that",
         "initializing:uses_as_engine",
         "error",
-        "target",
-        "unpacked",
+        "making",
+        "first",
     ),
     "script.wrapped_models": script_items(
         "models in a `wrapper` (DistributedDataParallel, ...) that are given to initialize",
@@ -177,11 +178,15 @@ FACTS: Mapping[str, Fact] = {
         "is_given",
         "advice",
         "extra",
+        "receiver",
+        "scheduler",
     ),
     "script.orphan_schedulers": script_items(
         "schedulers given to initialize that belong to another optimizer; whether that is given (`has_optimizer`)",
         "schedulers:orphan_schedulers",
         "has_optimizer",
+        "given",
+        "function",
     ),
     "script.schedulers_on_returned": script_items(
         "schedulers of torch (`type`) built on the optimizer that initialize returned",

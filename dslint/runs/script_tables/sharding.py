@@ -64,6 +64,7 @@ FACTS: Mapping[str, Fact] = {
     "script.parameters_listed_twice": script_items(
         "calls of initialize whose model_parameters name a parameter twice",
         "parameter_lists:parameters_listed_twice",
+        "whole",
     ),
     "script.compiled_before": script_items(
         "calls of initialize that get the result of torch.compile: `saves` whether the weights are saved",
@@ -142,11 +143,18 @@ FACTS: Mapping[str, Fact] = {
         "weights of a model that DeepSpeed has by then, written as they are: `largest` is its largest parameter",
         "saves:written_partitions",
         "largest",
+        "is_free",
+        "by_engine",
+        "state",
+        "whole",
     ),
     "script.partitioned_pretrained_saves": script_items(
         "save_pretrained without a state dict on a model that DeepSpeed has by then",
         "saves:partitioned_pretrained_saves",
         "largest",
+        "is_free",
+        "method",
+        "by_trainer",
     ),
     "script.dropped_weight_saves": script_items(
         "save_16bit_model calls whose answer is dropped", "saves:dropped_weight_saves"

@@ -46,7 +46,7 @@ FACTS: Mapping[str, Fact] = {
         "assignments into a dict that `taker` has copied before", "trainer_changes:changed_configs", "key", "taker"
     ),
     "trainer.dropped_optimizers": script_items(
-        "optimizers and schedulers that a Trainer is given", "trainer_calls:dropped_optimizers", "what"
+        "optimizers and schedulers that a Trainer is given", "trainer_calls:dropped_optimizers", "what", "argument"
     ),
     "trainer.evaluations_without_training": script_items(
         "evaluations by a Trainer that has not trained before: `method` is evaluate or predict",
@@ -59,7 +59,9 @@ FACTS: Mapping[str, Fact] = {
         "after",
     ),
     "trainer.second_trainers": script_items(
-        "Trainers that are made from the TrainingArguments of an earlier one", "trainer_calls:second_trainers"
+        "Trainers that are made from the TrainingArguments of an earlier one; `again` makes these once more",
+        "trainer_calls:second_trainers",
+        "again",
     ),
     "trainer.settings_beside_config": script_items(
         "settings of an Accelerate file that it refuses where TrainingArguments name a config",
@@ -67,22 +69,31 @@ FACTS: Mapping[str, Fact] = {
         "name",
     ),
     "trainer.on_one_rank": script_items(
-        "calls of a Trainer that all ranks have to make, where only one rank comes",
+        "calls of a Trainer that all ranks have to make, where only one rank comes; `asks_rank_only` whether the "
+        "condition asks for nothing else, `is_alone` whether the statement does nothing else",
         "trainer_calls:on_one_rank",
         "api",
         "only_stage_3",
+        "asks_rank_only",
+        "is_alone",
     ),
     "trainer.resumes": script_items(
         "trainings that surely begin with a checkpoint: True for the newest, or a folder",
         "trainer_calls:resumes",
         "where",
+        "argument",
     ),
     "trainer.own_backwards": script_items(
-        "`loss.backward()` in a Trainer's own training_step", "training_steps:own_backwards"
+        "`loss.backward()` in a Trainer's own training_step; `accelerated` is the same through its Accelerator",
+        "training_steps:own_backwards",
+        "accelerated",
     ),
     "trainer.twice_divided": script_items(
         "backward passes of a Trainer's own training_step whose loss it has divided by the accumulation steps",
         "training_steps:twice_divided",
+        "division",
+        "dividend",
+        "idle",
     ),
     "models.loaded_early": script_items(
         "models that are loaded before the arguments that tell Transformers of the config (`later`)",
@@ -93,9 +104,14 @@ FACTS: Mapping[str, Fact] = {
         "models that get a device_map after the Trainer's arguments were made",
         "model_loading:device_maps",
         "loader",
+        "argument",
     ),
     "models.unkept_configs": script_items(
-        "HfDeepSpeedConfigs that are gone before the models are loaded", "model_loading:unkept_configs", "dropped"
+        "HfDeepSpeedConfigs that are gone before the models are loaded; `kept` is the statement that keeps one",
+        "model_loading:unkept_configs",
+        "dropped",
+        "kept",
+        "whole",
     ),
     "models.saved_partitioned": script_items(
         "`trainer._save` with a state_dict that was taken from the trained model as it is",
@@ -107,8 +123,10 @@ FACTS: Mapping[str, Fact] = {
         "taker",
     ),
     "models.generates_alone": script_items(
-        "generate without synced_gpus on an engine's model, where Transformers knows of no config",
+        "generate without synced_gpus on an engine's model, where Transformers knows of no config; `synced` is the "
+        "value to give it",
         "model_use:generates_alone",
+        "synced",
     ),
     "models.without_hidden_size": script_items(
         "Trainers whose model, a class of one's own, has no size to work others out from",

@@ -66,7 +66,7 @@ class Prover:
 
     def prove_example(self, file: RuleFile, example: Example) -> Proof:
         """The proof of one example."""
-        reason = self._cannot_run(file, example)
+        reason = self.cannot_run(file, example)
         if reason:
             return Proof(file.rule.code, example.name, "", reason, (), None)
         if has_script(example.bad) or has_script(example.good):
@@ -76,8 +76,8 @@ class Prover:
     def _prove_configs(self, file: RuleFile, example: Example) -> Proof:
         effect: Effect = file.text.data["effect"]
         tried = Tried(
-            bad=self.verdict(self._trial(file, example.bad)),
-            good=self.verdict(self._trial(file, example.good)),
+            bad=self.verdict(self.trial(file, example.bad)),
+            good=self.verdict(self.trial(file, example.good)),
             entries=tuple(entries.parsed_names(*_idle(file, example.bad))),
             without=lambda: self._without_the_entries(file, example),
         )
@@ -127,7 +127,8 @@ class Prover:
             self._known[key] = judge([self.server.run(trial)], mode="simulated", world=trial.ranks)
         return self._known[key]
 
-    def _cannot_run(self, file: RuleFile, example: Example) -> str:
+    def cannot_run(self, file: RuleFile, example: Example) -> str:
+        """Why an example can't be run here; empty if it can."""
         proof = file.text.data.get("proof", {})
         if "not-run" in proof:
             return str(proof["not-run"])
@@ -148,13 +149,14 @@ class Prover:
         ranks = script_trial_of(side, effect, has_gpu=True).ranks
         return f"needs {ranks} GPUs" if self.server.hello["count"] < ranks else ""
 
-    def _trial(self, file: RuleFile, case: Case) -> Trial:
+    def trial(self, file: RuleFile, case: Case) -> Trial:
+        """The trial of a side without a script."""
         trial = trial_of(case, has_gpu=self.has_gpu)
         hides = file.text.data.get("proof", {}).get("hides", ())
         return dataclasses.replace(trial, missing=(*trial.missing, *hides))
 
     def _without_the_entries(self, file: RuleFile, example: Example) -> Verdict | None:
-        trial = without_entries(self._trial(file, example.bad), file, example.bad)
+        trial = without_entries(self.trial(file, example.bad), file, example.bad)
         return None if trial is None else self.verdict(trial)
 
 

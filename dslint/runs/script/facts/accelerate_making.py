@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from itertools import pairwise
 
 from dslint.runs.accelerate_settings import launched_setting
@@ -18,6 +19,7 @@ from dslint.runs.script.facts.accelerator import (
 )
 from dslint.runs.script.facts.deeds import deeds_of
 from dslint.runs.script.items import item
+from dslint.runs.unknown import UNDECIDABLE
 
 
 def kept_on_cpu(facts: Facts) -> tuple[Item, ...]:
@@ -52,7 +54,11 @@ def precisions(facts: Facts) -> tuple[Item, ...]:
     made = only_accelerator(deeds)
     if made is None or not trains_with_deepspeed(facts, made.result) or _is_said_by_file(facts, made):
         return ()
-    return (item(deeds.script, made, {"asked": mixed_precision(facts)}),)
+    is_by_position = any(isinstance(one, ast.Starred) for one in made.node.args) or len(made.node.args) > 2
+    asked = mixed_precision(facts)
+    is_fixed = is_by_position or "mixed_precision" in made.spread
+    other = UNDECIDABLE if is_fixed else '"bf16"' if asked == "fp16" else '"fp16"'
+    return (item(deeds.script, made, {"asked": asked, "other": other}),)
 
 
 def _is_said_by_file(facts: Facts, made: Call) -> bool:

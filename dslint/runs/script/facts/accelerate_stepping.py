@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from dslint.documents.source import Span
 from dslint.runs.facts import Facts
 from dslint.runs.item import Item
 from dslint.runs.script.events import Call
@@ -21,11 +22,13 @@ from dslint.runs.script.facts.accelerator import (
     trains_with_deepspeed,
 )
 from dslint.runs.script.facts.deeds import deeds_of
+from dslint.runs.script.facts.divisions import division_fields
+from dslint.runs.script.facts.here import Here
 from dslint.runs.script.items import item, plain, text_at
 from dslint.runs.script.known_calls import NOT_KNOWN
 from dslint.runs.script.reading import Deeds
 from dslint.runs.script.values import Thing, Value
-from dslint.runs.unknown import UNDECIDABLE
+from dslint.runs.unknown import UNDECIDABLE, Unknown
 
 OTHER_ACCUMULATION = frozenset(
     ["accumulate", "no_sync", "_do_sync", "_set_sync_gradients", "set_gradient_accumulation_boundary"]
@@ -41,10 +44,20 @@ def plain_backwards(facts: Facts) -> tuple[Item, ...]:
         return ()
     prepared = preparations(facts)
     return tuple(
-        item(deeds.script, call, {})
+        item(deeds.script, call, {"accelerated": _accelerated(deeds, call) if len(found) == 1 else UNDECIDABLE})
         for call in found
         if not asks(deeds, call.spot) and _trains_nothing(deeds, prepared, call)
     )
+
+
+def _accelerated(deeds: Deeds, call: Call) -> str | Unknown:
+    """The call that goes through the Accelerator instead."""
+    made, here, func = only_accelerator(deeds), Here(deeds, call.node), call.node.func
+    is_bare = isinstance(func, ast.Attribute) and not call.node.args and not call.node.keywords
+    name = here.name_of(made.result) if made is not None and is_bare else UNDECIDABLE
+    if isinstance(name, Unknown) or not isinstance(func, ast.Attribute):
+        return UNDECIDABLE
+    return f"{name}.backward({here.code(func.value)})"
 
 
 def _is_of_trainer(receiver: Value) -> bool:
@@ -108,7 +121,23 @@ def asked_accumulations(facts: Facts) -> tuple[Item, ...]:
     if not made.has(3, "gradient_accumulation_steps"):
         return ()
     asked = plain(made.argument(3, "gradient_accumulation_steps"))
-    return (item(deeds.script, made, {"asked": asked if isinstance(asked, int) else UNDECIDABLE}),)
+    fields = {
+        "asked": asked if isinstance(asked, int) else UNDECIDABLE,
+        "asked_span": _value_span(Here(deeds, made.node), made, "gradient_accumulation_steps", 3),
+    }
+    return (item(deeds.script, made, fields),)
+
+
+def _value_span(here: Here, call: Call, name: str, position: int) -> Span | Unknown:
+    """Where the value of an argument is written."""
+    given = [keyword.value for keyword in call.node.keywords if keyword.arg == name]
+    if not given and len(call.node.args) > position and not any(map(_is_starred, call.node.args)):
+        given = [call.node.args[position]]
+    return here.span(given[0]) if len(given) == 1 else UNDECIDABLE
+
+
+def _is_starred(node: ast.expr) -> bool:
+    return isinstance(node, ast.Starred)
 
 
 def uncounted_backwards(facts: Facts) -> tuple[Item, ...]:
@@ -133,13 +162,14 @@ def divided_losses(facts: Facts) -> tuple[Item, ...]:
     found = []
     for call in calls_of_accelerator(facts, "backward"):
         division = next(_divisions(call.argument(0, "loss")), None)
-        if division is None:
+        if division is None or "scale_wrt_gas" in call.keywords:
             continue
         by = _divisor(deeds, division)
         if by is not NOT_KNOWN:
             place = division.node
             related = ((place, "divided here"),) if place is not None and place is not call.node else ()
             fields = {"divisor": by, "by": text_at(deeds.script, _right(division))}
+            fields |= division_fields(Here(deeds, call.node), division)
             found.append(item(deeds.script, call, fields, related))
     return tuple(found)
 

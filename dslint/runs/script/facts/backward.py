@@ -56,7 +56,7 @@ def _past_the_engine(facts: Facts, *, through_module: bool) -> Iterator[Item]:
                 fields = {
                     "is_scaled": passes_through(call.receiver, "engine.scale"),
                     "forward": text_at(deeds.script, place.node),
-                    "by_engine": _by_engine(Here(deeds, call.node), call, engine),
+                    "by_engine": _by_engine(facts, call, engine),
                 }
                 yield item(deeds.script, call, fields, ((place.node, "the loss comes from here"),))
 
@@ -67,9 +67,13 @@ def _is_plain_backward(call: Call) -> bool:
     return call.receiver.kind in ("result", "output", "operation", "attribute", "element", "either")
 
 
-def _by_engine(here: Here, call: Call, engine: Thing) -> str | Unknown:
+def _by_engine(facts: Facts, call: Call, engine: Thing) -> str | Unknown:
     """The same backward pass through the engine; Unknown where it means more, or the engine has no name here."""
+    here = Here(deeds_of(facts), call.node)
     func, name = call.node.func, here.name_of(engine)
+    rest = [other for other in engines(facts) if other is not engine]
+    if any(_passes(call.receiver, facts, other, through) for other in rest for through in (True, False)):
+        return UNDECIDABLE
     is_scaled = isinstance(call.receiver, Thing) and call.receiver.name in ("grad_scaler.scale", "engine.scale")
     others = [keyword for keyword in call.node.keywords if keyword.arg != "retain_graph"]
     if isinstance(name, Unknown) or is_scaled or others or call.node.args or not isinstance(func, ast.Attribute):

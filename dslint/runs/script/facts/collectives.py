@@ -107,11 +107,15 @@ def one_rank_collectives(facts: Facts) -> tuple[Item, ...]:
 
 
 def is_free(here: Here, guard: Guard) -> bool:
-    """Whether a call is a statement by itself, or assigned, right in an `if` that asks for nothing but the rank."""
+    """Whether a call is a statement, or what one assigns, right in an `if` that asks for the rank only."""
     statement = here.statement()
     is_own = isinstance(statement, (ast.Expr, ast.Assign)) and statement.value is here.node
     is_pure = isinstance(guard.test, Thing) and guard.test.kind != "logic" and guard.holds
-    return is_own and is_pure and here.is_under(guard.node)
+    if statement is None or not is_own or not is_pure or not here.is_under(guard.node):
+        return False
+    parts = [one for one in ast.walk(statement) if isinstance(one, ast.Name)]
+    names = {one.id for one in parts} - {one.id for one in parts if isinstance(one.ctx, ast.Store)}
+    return not any(here.is_set_only_under(name, guard.node) for name in names)
 
 
 def _may_be_alone(facts: Facts, call: Call) -> bool:

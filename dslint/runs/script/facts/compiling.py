@@ -43,7 +43,12 @@ def _compiled_after(here: Here, made: Call, compiling: Call) -> dict[str, Any]:
     engine, given = here.first_target(made), node_of(compiling, 0, "model")
     keywords = compiling.node.keywords
     names = {keyword.arg for keyword in keywords} - {"model"}
-    is_plain = given is not compiling.node and len(compiling.node.args) <= 1 and None not in names
+    is_plain = (
+        given is not compiling.node
+        and len(compiling.node.args) <= 1
+        and None not in names
+        and not here.has_comments(compiling.node)
+    )
     if engine is None or not is_plain:
         return nothing
     own = [here.code(keyword) for keyword in keywords if keyword.arg == "backend"]

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import sys
+from typing import Any
 
 from dslint.runs.facts import Facts
 from dslint.runs.item import Item
+from dslint.runs.script.facts.here import Here
 from dslint.runs.script.items import spot_fields
+from dslint.runs.unknown import UNDECIDABLE
 
 MOVED = {"transformers.deepspeed": "transformers.integrations.deepspeed"}
 """Modules that Transformers 5 has under another name only, with that name."""
@@ -22,8 +26,17 @@ def moved_imports(facts: Facts) -> tuple[Item, ...]:
         if made is not None and not made.is_tried and not made.spot.guards:
             source, span = deeds.script.place(made.node)
             fields = {**spot_fields(deeds.script, made.spot), "text": old, "old": old, "new": new}
+            fields |= _moved(Here(deeds, made.node), old, new)
             found.append(Item(fields, source, span))
     return tuple(found)
+
+
+def _moved(here: Here, old: str, new: str) -> dict[str, Any]:
+    """`from OLD import …` from the new module; `import OLD` would have to change wherever its name is used."""
+    node = here.node
+    if not isinstance(node, ast.ImportFrom) or node.module != old or node.level:
+        return {"statement": UNDECIDABLE, "moved": UNDECIDABLE}
+    return {"statement": here.span(node), "moved": here.code(node).replace(old, new, 1)}
 
 
 def syntax_problems(facts: Facts) -> tuple[Item, ...]:

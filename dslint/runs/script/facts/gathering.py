@@ -218,7 +218,12 @@ def _with_rank(here: Here, write: Call, around: Sequence[Thing]) -> dict[str, An
     """GatheredParameters, and the same with a modifier_rank; Unknown where another rank may write."""
     node = around[0].node
     guard = one_rank_guard(write.spot)
-    is_plain = isinstance(node, ast.Call) and len(node.args) <= 1 and "modifier_rank" not in here.code(node)
+    is_plain = (
+        isinstance(node, ast.Call)
+        and len(node.args) <= 1
+        and "modifier_rank" not in here.code(node)
+        and not here.has_comments(node)
+    )
     if len(around) != 1 or guard is not None or not is_plain or not isinstance(node, ast.Call):
         return {"gathering": UNDECIDABLE, "with_rank": UNDECIDABLE}
     given = [*map(here.code, node.args), *map(here.code, node.keywords), "modifier_rank=0"]

@@ -8,7 +8,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 from dslint.documents.python_reader import Script
 from dslint.documents.source import Span
@@ -55,20 +54,18 @@ class Here:
             return UNDECIDABLE
         return owner.whole_span(node)
 
-    # --- around the node ---
+    def has_comments(self, node: ast.AST) -> bool:
+        """Whether a comment may stand inside of a node, which a new text for it would lose."""
+        return "#" in self.code(node)
 
-    @cached_property
-    def _parents(self) -> dict[ast.AST, ast.AST]:
-        tree = self.script.tree
-        nodes = [] if tree is None else ast.walk(tree)
-        return {child: node for node in nodes for child in ast.iter_child_nodes(node)}
+    # --- around the node ---
 
     def above(self, node: ast.AST | None = None) -> Iterator[ast.AST]:
         """What holds a node, from the inside out; the node of the finding if none is given."""
-        current = self._parents.get(node or self.node)
+        current = self.deeds.parents.get(node or self.node)
         while current is not None:
             yield current
-            current = self._parents.get(current)
+            current = self.deeds.parents.get(current)
 
     def statement(self, node: ast.AST | None = None) -> ast.stmt | None:
         """The innermost statement that holds a node, or is it."""
@@ -179,6 +176,15 @@ class Here:
                     part.id for part in parts if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
                 }
         return found
+
+    def is_set_only_under(self, name: str, guard: ast.AST) -> bool:
+        """Whether the function sets a name, but only under the same condition as that of an `if`."""
+        tests = [self.code(one.test) for one in (guard,) if isinstance(one, ast.If)]
+        stores = list(self._stores(self.function(), name))
+        around = [
+            [self.code(one.test) for one in self.above(store) if isinstance(one, ast.If)] for store in stores
+        ]
+        return bool(stores) and all(any(test in tests for test in one) for one in around)
 
     def is_set(self, name: str) -> bool:
         """Whether the function sets a name before the node, and never again."""

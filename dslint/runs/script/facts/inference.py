@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
+from dslint.documents.source import Span
 from dslint.runs.facts import Facts
 from dslint.runs.item import Item
 from dslint.runs.near_names import advice, near_name
@@ -182,6 +183,7 @@ def _setup(deeds: Deeds, call: Call) -> Item:
         "has_policy": policy is not None and _is_table(policy),
         "tp_size": sizes[0] if len(sizes) == 1 else UNDECIDABLE,
         "sizes": len(sizes),
+        "size_place": _size_place(Here(deeds, call.node), settings, call),
         "graph": plain(settings.get("enable_cuda_graph", False)),
         "parts": call.unpacked or 0,
         "policy": _setting(deeds, call, ("injection_policy", "injection_dict")),
@@ -229,6 +231,16 @@ def _sizes(settings: dict[str, Any]) -> list[Any]:
         if name in settings:
             found += _size_in(settings[name])
     return found
+
+
+def _size_place(here: Here, settings: dict[str, Any], call: Call) -> Span | Unknown:
+    """Where the one tensor-parallel size stands."""
+    if len(_sizes(settings)) != 1:
+        return UNDECIDABLE
+    tables = [settings[name] for name in ("tensor_parallel", "tp") if isinstance(settings.get(name), Table)]
+    entries = [table.entries["tp_size"] for table in tables if "tp_size" in table.entries]
+    place = entries[0].value_node if entries else _at(call, "mp_size")
+    return here.span(place) if isinstance(place, ast.Constant) else UNDECIDABLE
 
 
 def _size_in(section: Value) -> list[Any]:

@@ -48,19 +48,20 @@ _PARTS = (("optim", "opt"), ("load", "data"), ("sched",))
 
 
 def _as_four(here: Here) -> dict[str, Any]:
-    """The names to unpack into, and four of them instead; Unknown where a name doesn't say what it is for."""
+    """The assignment, and one to four names; Unknown where a name doesn't say what it is for."""
+    nothing = {"assignment": UNDECIDABLE, "four": UNDECIDABLE}
     target = here.target(here.node)
     if not isinstance(target, ast.Tuple) or not 1 <= len(target.elts) < RESULTS:
-        return {"targets": UNDECIDABLE, "four": UNDECIDABLE}
+        return nothing
     names = [here.code(one) for one in target.elts]
     four = [names[0], "_", "_", "_"]
     for name in names[1:]:
         place = next((i for i, parts in enumerate(_PARTS, 1) if any(part in name.lower() for part in parts)), 0)
         if name != "_" and (not place or four[place] != "_"):
-            return {"targets": UNDECIDABLE, "four": UNDECIDABLE}
+            return nothing
         if name != "_":
             four[place] = name
-    return {"targets": here.span(target), "four": ", ".join(four)}
+    return {"assignment": here.span(here.statement()), "four": f"{', '.join(four)} = {here.code(here.node)}"}
 
 
 def uses_as_engine(facts: Facts) -> tuple[Item, ...]:
@@ -77,17 +78,17 @@ def uses_as_engine(facts: Facts) -> tuple[Item, ...]:
 
 
 def _unpacked(here: Here, made: Call) -> dict[str, Any]:
-    """The name that the tuple is bound to, and an unpacking instead; nothing may want another element of it."""
+    """The call that gives the tuple, and its first element instead; nothing may want another one of it."""
     target = here.target(made.node)
     if target is None or not is_path(target) or here.script.tree is None:
-        return {"target": UNDECIDABLE, "unpacked": UNDECIDABLE}
+        return {"making": UNDECIDABLE, "first": UNDECIDABLE}
     name = here.code(target)
     for node in ast.walk(here.script.tree):
         is_part = isinstance(node, ast.Subscript) and here.code(node.value) == name
         is_spread = isinstance(node, (ast.Assign, ast.Starred)) and here.code(node.value) == name
         if is_part or is_spread:
-            return {"target": UNDECIDABLE, "unpacked": UNDECIDABLE}
-    return {"target": here.span(target), "unpacked": f"{name}, *_"}
+            return {"making": UNDECIDABLE, "first": UNDECIDABLE}
+    return {"making": here.span(made.node), "first": f"{here.code(made.node)}[0]"}
 
 
 # --- the model ---
@@ -114,11 +115,8 @@ def _bare(here: Here, wrapping: Call) -> dict[str, Any]:
     """The wrapping call and the model instead of it, or the statement that does nothing but wrap."""
     given, target = node_of(wrapping, 0, "module"), here.target(wrapping.node)
     nothing = {"wrapping": UNDECIDABLE, "bare": UNDECIDABLE, "statement": UNDECIDABLE}
-    if (
-        given is wrapping.node
-        or here.script.tree is None
-        or (target is not None and _asks_for_module(here, target))
-    ):
+    is_plain = given is not wrapping.node and not here.has_comments(wrapping.node)
+    if not is_plain or (target is not None and _asks_for_module(here, target)):
         return nothing
     if target is not None and here.code(target) == here.code(given):
         return {"wrapping": None, "bare": None, "statement": here.span(here.statement())}

@@ -7,15 +7,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from dslint.documents.source import Span
 from dslint.runs.facts import Facts
 from dslint.runs.item import Item
 from dslint.runs.script.config_use import node_of
 from dslint.runs.script.events import Call
 from dslint.runs.script.facts.deeds import deeds_of
+from dslint.runs.script.facts.here import Here
 from dslint.runs.script.items import item, plain
 from dslint.runs.script.reading import Deeds
 from dslint.runs.script.values import Class, Function, Thing
-from dslint.runs.unknown import UNDECIDABLE
+from dslint.runs.unknown import UNDECIDABLE, Unknown
 
 OFFLOADS = {
     "deepspeed": None,
@@ -80,7 +82,26 @@ def _fields_of_trainer(one: Training) -> dict[str, Any]:
         "clip": one.argument("gradient_clip_val", None),
         "algorithm": one.argument("gradient_clip_algorithm", None),
         "precision": one.argument("precision", None),
+        "accumulates": one.argument("accumulate_grad_batches", None),
+        "other_precision": UNDECIDABLE if "precision" in one.trainer.spread else _other_precision(one),
     }
+
+
+def _other_precision(one: Training) -> str | Unknown:
+    """The code of the same precision in the other 16-bit type."""
+    found = OTHER_PRECISION.get(str(one.argument("precision", None)))
+    return UNDECIDABLE if found is None else f'"{found}"'
+
+
+OTHER_PRECISION = {
+    "16-mixed": "bf16-mixed",
+    "16-true": "bf16-true",
+    "16": "bf16-mixed",
+    "bf16-mixed": "16-mixed",
+    "bf16-true": "16-true",
+    "bf16": "16-mixed",
+}
+"""By precision of a Trainer, what it is called for the other 16-bit type."""
 
 
 def clip_values(facts: Facts) -> tuple[Item, ...]:
@@ -118,8 +139,20 @@ def fits(facts: Facts) -> tuple[Item, ...]:
         place = method.node if isinstance(method, Function) else made_of.node
         fields = _fields_of_module(deeds, made_of)
         fields |= {"offload": _offload(facts, one), "takes_config": one.takes_config}
+        fields |= {f"{name}_span": _hook_span(Here(deeds, call.node), made_of, name) for name in HOOKS}
         found.append(item(deeds.script, call, fields, ((place, "the module's optimizers"),)))
     return tuple(found)
+
+
+HOOKS = ("backward", "configure_gradient_clipping")
+"""Methods of a module that have no effect under DeepSpeed."""
+
+
+def _hook_span(here: Here, made_of: Class, name: str) -> Span | Unknown:
+    """Where a module's own hook stands."""
+    hook = made_of.members.get(name)
+    is_plain = isinstance(hook, Function) and not getattr(hook.node, "decorator_list", ())
+    return here.span(hook.node) if isinstance(hook, Function) and is_plain else UNDECIDABLE
 
 
 def _fields_of_module(deeds: Deeds, made_of: Class) -> dict[str, Any]:

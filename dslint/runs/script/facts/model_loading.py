@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import Any
 
 from dslint.runs.facts import Facts
 from dslint.runs.item import Item
 from dslint.runs.script.events import Call
 from dslint.runs.script.facts.deeds import deeds_of
+from dslint.runs.script.facts.here import Here
 from dslint.runs.script.facts.trainer_objects import (
+    argument_span,
     keyword_node,
     made,
     step_at,
@@ -19,6 +22,7 @@ from dslint.runs.script.facts.trainer_objects import (
 from dslint.runs.script.items import item
 from dslint.runs.script.reading import Deeds
 from dslint.runs.script.values import Table, Thing, origins
+from dslint.runs.unknown import UNDECIDABLE
 
 LOADERS = frozenset(["from_pretrained", "from_config", "_from_config"])
 AWAKENERS = frozenset(["training_args", "hf_deepspeed_config", "accelerator", "deepspeed_plugin"])
@@ -84,7 +88,9 @@ def device_maps(facts: Facts) -> tuple[Item, ...]:
         if keeper is not None:
             node = keyword_node(load, "device_map")
             related = ((keeper.node, "tells Transformers of ZeRO stage 3"),)
-            found.append(item(deeds.script, step_at(load, node), {"loader": load.dotted}, related))
+            place = argument_span(Here(deeds, load.node), load, "device_map")
+            fields = {"loader": load.dotted, "argument": place}
+            found.append(item(deeds.script, step_at(load, node), fields, related))
     return tuple(found)
 
 
@@ -108,8 +114,24 @@ def unkept_configs(facts: Facts) -> tuple[Item, ...]:
         others = [one for one in awakeners(deeds) if one is not call]
         if is_gone and later and not others and surely_comes_here(call.spot):
             related = ((later[0].node, "is loaded without it"),)
-            found.append(item(deeds.script, call, {"dropped": call.is_dropped}, related))
+            fields = {"dropped": call.is_dropped, **_keeping(Here(deeds, call.node), call, later)}
+            found.append(item(deeds.script, call, fields, related))
     return tuple(found)
+
+
+def _keeping(here: Here, call: Call, loads: list[Call]) -> dict[str, Any]:
+    """A statement that keeps a config (`kept`), and what it comes instead of (`whole`)."""
+    place, data = here.function(), here.script.source.data
+    lives = place is here.script.tree or all(here.function(load.node) is place for load in loads)
+    can_be_kept = call.is_dropped and here.is_statement() and lives
+    name = next((one for one in KEEPERS if one.encode() not in data), None)
+    code = here.code(call.node)
+    is_known = can_be_kept and name is not None and "\n" not in code
+    return {"kept": f"{name} = {code}" if is_known else UNDECIDABLE, "whole": here.span(call.node)}
+
+
+KEEPERS = ("hf_deepspeed_config", "kept_deepspeed_config", "kept_hf_deepspeed_config")
+"""Names for a config that has to be kept."""
 
 
 def _is_within(load: Call, call: Call) -> bool:

@@ -21,6 +21,7 @@ from dslint.runs.script.facts.trainer_objects import (
 from dslint.runs.script.items import item
 from dslint.runs.script.reading import Deeds
 from dslint.runs.script.values import Class, Thing, origins
+from dslint.runs.unknown import UNDECIDABLE
 
 AUTO_SIZES = ("reduce_bucket_size", "stage3_prefetch_bucket_size", "stage3_param_persistence_threshold")
 """Keys of zero_optimization whose "auto" is worked out from the model's hidden size."""
@@ -100,7 +101,8 @@ def generates_alone(facts: Facts) -> tuple[Item, ...]:
         )
         is_later = any(engine.node is not None and _is_before(engine, call, deeds) for engine in engines)
         if is_engines and is_later and not is_unsure:
-            found.append(item(deeds.script, call, {}))
+            is_spread = "synced_gpus" in call.spread
+            found.append(item(deeds.script, call, {"synced": UNDECIDABLE if is_spread else "True"}))
     return tuple(found)
 
 

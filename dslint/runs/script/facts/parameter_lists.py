@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from dslint.runs.facts import Facts
 from dslint.runs.item import Item
 from dslint.runs.script.facts.deeds import deeds_of
 from dslint.runs.script.facts.gathering import belongs_to
+from dslint.runs.script.facts.here import Here, is_path
 from dslint.runs.script.items import item
 from dslint.runs.script.values import Thing, Value
+from dslint.runs.unknown import UNDECIDABLE, Unknown
 
 _SINGLE = ("weight", "bias")
 
@@ -18,7 +21,7 @@ def parameters_listed_twice(facts: Facts) -> tuple[Item, ...]:
     """Calls of initialize whose `model_parameters` surely name one parameter twice."""
     deeds = deeds_of(facts)
     return tuple(
-        item(deeds.script, call, {})
+        item(deeds.script, call, {"whole": _whole(Here(deeds, call.node), call.argument(3, "model_parameters"))})
         for call in deeds.calls
         if call.name == "deepspeed.initialize" and _has_twice(call.argument(3, "model_parameters"))
     )
@@ -27,6 +30,17 @@ def parameters_listed_twice(facts: Facts) -> tuple[Item, ...]:
 def _has_twice(value: Value) -> bool:
     parts = list(_parts(value))
     return any(_covers(one, other) for i, one in enumerate(parts) for j, other in enumerate(parts) if i != j)
+
+
+def _whole(here: Here, value: Value) -> str | Unknown:
+    """The parameters of the module that has all those which the list names."""
+    parts = list(_parts(value))
+    for one in parts:
+        if all(other is one or _covers(one, other) for other in parts) and isinstance(one.node, ast.Call):
+            func = one.node.func
+            is_near = here.function(one.node) is here.function() and isinstance(func, ast.Attribute)
+            return here.code(one.node) if is_near and is_path(func) else UNDECIDABLE
+    return UNDECIDABLE
 
 
 def _parts(value: Value, depth: int = 0) -> Iterator[Thing]:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import ast
+import json
 from collections.abc import Iterator
+from typing import Any
 
 from dslint.runs.facts import Facts
 from dslint.runs.item import Item
+from dslint.runs.script.config_use import node_of
 from dslint.runs.script.events import Call
+from dslint.runs.script.facts.collectives import is_free
 from dslint.runs.script.facts.deeds import deeds_of
-from dslint.runs.script.facts.engine_use import engines, initialize_of
+from dslint.runs.script.facts.engine_use import engines, initialize_of, path_in_model
+from dslint.runs.script.facts.here import Here, is_path
 from dslint.runs.script.facts.partitioned import (
     Spread,
     asks,
@@ -23,6 +28,7 @@ from dslint.runs.script.guards import one_rank_guard
 from dslint.runs.script.items import item
 from dslint.runs.script.reading import Deeds
 from dslint.runs.script.values import Table, Thing, Value
+from dslint.runs.unknown import UNDECIDABLE, Unknown
 
 WRITERS = {
     "torch.save": (0, "obj"),
@@ -76,8 +82,68 @@ def written_partitions(facts: Facts) -> tuple[Item, ...]:
         model = _written_model(call, spread)
         if model is None or may_be_gathered(call.spot) or asks(deeds, call.spot) or is_adapter(model):
             continue
-        found.append(item(deeds.script, call, {"largest": largest(model)}))
+        fields = {"largest": largest(model), **_mended(facts, Here(deeds, call.node), call)}
+        found.append(item(deeds.script, call, fields))
     return tuple(found)
+
+
+def _mended(facts: Facts, here: Here, call: Call) -> dict[str, Any]:
+    """How to save whole weights instead: by the engine, or what an Accelerator gathers."""
+    state = node_of(call, 0, "obj")
+    fields = {
+        "is_free": _is_free(here, call),
+        "by_engine": UNDECIDABLE,
+        "state": UNDECIDABLE,
+        "whole": UNDECIDABLE,
+    }
+    if (
+        not isinstance(state, ast.Call)
+        or not isinstance(state.func, ast.Attribute)
+        or state.args
+        or state.keywords
+    ):
+        return fields
+    if state.func.attr == "state_dict" and call.name == "torch.save" and here.is_statement():
+        fields["by_engine"] = _save_by_engine(facts, here, call)
+    owner = state.func.value
+    if state.func.attr == "state_dict" and call.name == "accelerator.save" and isinstance(owner, ast.Call):
+        fields |= _state_of_accelerator(here, owner, state)
+    return fields
+
+
+def _is_free(here: Here, call: Call) -> bool:
+    guard = one_rank_guard(call.spot)
+    return guard is not None and is_free(here, guard)
+
+
+def _save_by_engine(facts: Facts, here: Here, call: Call) -> str | Unknown:
+    """engine.save_16bit_model for the same file, whose folder and name it takes apart."""
+    made = engines(facts)
+    name = here.name_of(made[0]) if len(made) == 1 else UNDECIDABLE
+    path, written = call.argument(1, "f"), call.argument(0, "obj")
+    model = written.call.receiver if isinstance(written, Thing) and isinstance(written.call, Call) else None
+    if not made or model is made[0] or path_in_model(model, made[0]) != ():
+        return UNDECIDABLE
+    if isinstance(name, Unknown) or len(call.node.args) != 2 or call.node.keywords or type(path) is not str:
+        return UNDECIDABLE
+    folder, _, file = path.rpartition("/")
+    is_plain = isinstance(call.node.args[1], ast.Constant) and file and (folder or not path.startswith("/"))
+    return f"{name}.save_16bit_model({_quoted(folder or '.')}, {_quoted(file)})" if is_plain else UNDECIDABLE
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _state_of_accelerator(here: Here, owner: ast.Call, state: ast.Call) -> dict[str, Any]:
+    """`accelerator.unwrap_model(model).state_dict()`, and `accelerator.get_state_dict(model)` instead."""
+    func = owner.func
+    is_unwrapped = isinstance(func, ast.Attribute) and func.attr == "unwrap_model" and is_path(func)
+    is_one = len(owner.args) == 1 and isinstance(owner.args[0], ast.Name) and not owner.keywords
+    if not is_unwrapped or not isinstance(func, ast.Attribute) or not is_one:
+        return {}
+    whole = f"{here.code(func.value)}.get_state_dict({here.code(owner.args[0])})"
+    return {"state": here.span(state), "whole": whole}
 
 
 def _written_model(call: Call, spread: Spread) -> Thing | None:
@@ -154,8 +220,37 @@ def partitioned_pretrained_saves(facts: Facts) -> tuple[Item, ...]:
             continue
         if _has_no_weights(call.receiver):
             continue
-        found.append(item(deeds.script, call, {"largest": largest(model)}))
+        fields = {"largest": largest(model), **_saved_by_trainer(Here(deeds, call.node), call)}
+        found.append(item(deeds.script, call, fields))
     return tuple(found)
+
+
+def _saved_by_trainer(here: Here, call: Call) -> dict[str, Any]:
+    """The method, and the Trainer's own for the same folder, where the model is asked of the Trainer."""
+    func = call.node.func
+    model = func.value if isinstance(func, ast.Attribute) else None
+    fields: dict[str, Any] = {
+        "is_free": _is_free(here, call),
+        "method": here.span(func),
+        "by_trainer": UNDECIDABLE,
+    }
+    is_one_folder = len(call.node.args) == 1 and not call.node.keywords
+    if isinstance(model, ast.Attribute) and model.attr == "model" and is_one_folder:
+        trainer = here.code(model.value)
+        if trainer in _trainers(here):
+            fields["by_trainer"] = f"{trainer}.save_model"
+    return fields
+
+
+def _trainers(here: Here) -> set[str]:
+    """The names on which methods of a Trainer are called, in the function at hand."""
+    found = set()
+    for call in here.deeds.calls:
+        is_trainers = isinstance(call.receiver, Thing) and call.receiver.kind == "trainer"
+        func = call.node.func
+        if is_trainers and isinstance(func, ast.Attribute) and here.function(func) is here.function():
+            found.add(here.code(func.value))
+    return found
 
 
 def _has_no_weights(part: Value) -> bool:

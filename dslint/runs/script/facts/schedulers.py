@@ -47,19 +47,31 @@ def scheduler_steps(facts: Facts) -> tuple[Item, ...]:
             advice = "delete the call" if beside is not None else PER_EPOCH
             beside = beside or inside
             if beside is not None and is_reached(call.spot, beside.spot):
-                place = node_of(initialize_of(engine), 6, "lr_scheduler") if is_client else None
-                extra = _extra(Here(deeds, call.node), advice == "delete the call", initialize_of(engine), place)
-                fields = {"is_given": _is_scheduler(given), "advice": advice, "extra": extra}
+                mended = _stepped_once(Here(deeds, call.node), advice, initialize_of(engine), is_client)
+                fields = {"is_given": _is_scheduler(given), "advice": advice, **mended}
                 found.append(item(deeds.script, call, fields, ((beside.node, "steps the scheduler too"),)))
     return tuple(found)
 
 
-def _extra(here: Here, is_beside: bool, made: Call, given: ast.AST | None) -> Any:
-    """What to take out, so that one of the two steps the scheduler: the call, or the engine's argument."""
-    if is_beside:
-        return here.span(here.node) if here.is_statement() else UNDECIDABLE
-    is_keyword = given is not None and any(keyword.value is given for keyword in made.node.keywords)
-    return here.span(given) if is_keyword else UNDECIDABLE
+def _stepped_once(here: Here, advice: str, made: Call, is_client: bool) -> dict[str, Any]:
+    """What to take out, so that one of the two steps the scheduler: the call, or the engine's argument.
+
+    Without that argument initialize returns no scheduler, so that the call has to speak of the script's own.
+    """
+    if advice != PER_EPOCH:
+        is_plain = here.is_statement()
+        return {"extra": here.span(here.node) if is_plain else UNDECIDABLE, "receiver": None, "scheduler": None}
+    given, func = node_of(made, 6, "lr_scheduler"), here.node.func if isinstance(here.node, ast.Call) else None
+    is_keyword = any(keyword.value is given for keyword in made.node.keywords)
+    is_near = isinstance(given, ast.Name) and here.function(given) is here.function()
+    is_only = isinstance(func, ast.Attribute) and here.uses(here.code(func.value)) == 1
+    if not is_keyword or not isinstance(func, ast.Attribute) or not (is_client or (is_near and is_only)):
+        return {"extra": UNDECIDABLE, "receiver": UNDECIDABLE, "scheduler": UNDECIDABLE}
+    return {
+        "extra": here.span(given),
+        "receiver": None if is_client else here.span(func.value),
+        "scheduler": None if is_client else here.code(given),
+    }
 
 
 PER_EPOCH = "delete the call, or leave a scheduler that counts epochs out of deepspeed.initialize"
@@ -94,8 +106,30 @@ def orphan_schedulers(facts: Facts) -> tuple[Item, ...]:
         used = made.argument(2, "optimizer")
         if own is not None and made.is_complete and _is_another(used, own):
             related = ((made.node, "trains with another optimizer"),)
-            found.append(item(deeds.script, scheduler.call, {"has_optimizer": not is_absent(used)}, related))
+            fields = {
+                "has_optimizer": not is_absent(used),
+                **_as_function(Here(deeds, scheduler.call.node), made, own),
+            }
+            found.append(item(deeds.script, scheduler.call, fields, related))
     return tuple({one.span: one for one in found}.values())
+
+
+def _as_function(here: Here, made: Call, own: Thing) -> dict[str, Any]:
+    """Where initialize gets a scheduler, and a function instead that builds it on the optimizer it is given."""
+    given, node = node_of(made, 6, "lr_scheduler"), here.node
+    nothing = {"given": UNDECIDABLE, "function": UNDECIDABLE}
+    if not isinstance(node, ast.Call) or not node.args or not isinstance(node.args[0], ast.Name):
+        return nothing
+    call = next((one for one in here.deeds.calls if one.node is node), None)
+    rest = [here.code(one) for one in (*node.args[1:], *node.keywords)]
+    names = {
+        one.id for part in (*node.args[1:], *node.keywords) for one in ast.walk(part) if isinstance(one, ast.Name)
+    }
+    is_near = here.function(made.node) is here.function() and given is not made.node
+    if call is None or call.positional[0] is not own or "optimizer" in names or not is_near:
+        return nothing
+    function = f"lambda optimizer: {here.code(node.func)}({', '.join(['optimizer', *rest])})"
+    return {"given": here.span(given), "function": function}
 
 
 def _optimizer_of(call: Call) -> Thing | None:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from dslint.documents.source import Span
 from dslint.runs.facts import Facts
 from dslint.runs.item import Item
 from dslint.runs.script.events import Call, Guard
@@ -102,9 +103,9 @@ def unstepped_backwards(facts: Facts) -> tuple[Item, ...]:
 
 def _step_after(here: Here, call: Call, engine: Thing, passes: list[Call]) -> str | Unknown:
     """The engine's step, to come after the only backward pass."""
-    contexts = [context.name for context in call.spot.contexts if isinstance(context, Thing)]
+    contexts = [one.name.startswith("engine.") for one in call.spot.contexts if isinstance(one, Thing)]
     name = here.name_of(engine)
-    if isinstance(name, Unknown) or len(passes) != 1 or "engine.no_sync" in contexts or not _is_line(here):
+    if isinstance(name, Unknown) or len(passes) != 1 or any(contexts) or not _is_line(here):
         return UNDECIDABLE
     return f"{name}.step()"
 
@@ -181,11 +182,23 @@ def gated_steps(facts: Facts) -> tuple[Item, ...]:
                     "condition": text_at(deeds.script, test),
                     "asks_engine": False,
                     "is_inside": Here(deeds, call.node).is_under(guard.node),
+                    "skip": _skip(Here(deeds, call.node), guard.node),
                 }
                 if every == "boundary":
                     fields |= {"every": None, "asks_engine": True}
                 found.append(item(deeds.script, call, fields, ((test, "only then"),)))
     return tuple(found)
+
+
+def _skip(here: Here, guard: ast.AST) -> Span | Unknown | None:
+    """An `if …: continue` right before a step that ends the loop's body; None for a guard of another form."""
+    step, loop = here.statement(), next(here.above(guard), None)
+    is_skip = (
+        isinstance(guard, ast.If) and [type(one) for one in guard.body] == [ast.Continue] and not guard.orelse
+    )
+    if not is_skip or not isinstance(loop, (ast.For, ast.While)) or loop.body[-2:] != [guard, step]:
+        return None
+    return here.span(guard)
 
 
 def _backward_beside(facts: Facts, engine: Thing, step: Call) -> Call | None:

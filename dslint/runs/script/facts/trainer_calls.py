@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from dataclasses import replace
 from itertools import pairwise
@@ -11,7 +12,9 @@ from dslint.runs.item import Item
 from dslint.runs.script.events import Call, Guard
 from dslint.runs.script.facts.accelerator import ASKS, asks
 from dslint.runs.script.facts.deeds import deeds_of
+from dslint.runs.script.facts.here import Here
 from dslint.runs.script.facts.trainer_objects import (
+    argument_span,
     is_taken_elsewhere,
     keyword_node,
     overrides,
@@ -23,6 +26,7 @@ from dslint.runs.script.guards import one_rank_guard, text_of
 from dslint.runs.script.items import item
 from dslint.runs.script.reading import Deeds
 from dslint.runs.script.values import Thing
+from dslint.runs.unknown import UNDECIDABLE, Unknown
 
 _MADE = frozenset(["optimizer", "scheduler"])
 
@@ -46,7 +50,8 @@ def dropped_optimizers(facts: Facts) -> tuple[Item, ...]:
         made = [value.kind for value in pair if isinstance(value, Thing) and value.kind in _MADE]
         if made and not overrides(call.result, "__init__", "create_optimizer", "create_optimizer_and_scheduler"):
             step = step_at(call, keyword_node(call, "optimizers"))
-            found.append(item(deeds_of(facts).script, step, {"what": " and ".join(made)}))
+            place = argument_span(Here(deeds_of(facts), call.node), call, "optimizers")
+            found.append(item(deeds_of(facts).script, step, {"what": " and ".join(made), "argument": place}))
     return tuple(found)
 
 
@@ -100,8 +105,21 @@ def second_trainers(facts: Facts) -> tuple[Item, ...]:
     found = []
     for first, second in pairwise(sharing):
         if not overrides(first.result, "__init__") and not overrides(second.result, "__init__"):
-            found.append(item(deeds.script, second, {}, ((first.node, "has the same arguments"),)))
+            fields = {"again": _arguments_again(deeds, arguments.thing.call, second) if arguments else UNDECIDABLE}
+            found.append(item(deeds.script, second, fields, ((first.node, "has the same arguments"),)))
     return tuple(found)
+
+
+def _arguments_again(deeds: Deeds, made: Call | None, second: Call) -> str | Unknown:
+    """The statement that makes the TrainingArguments, where it can be said once more before a second Trainer."""
+    here = Here(deeds, second.node)
+    given = [keyword.value for keyword in second.node.keywords if keyword.arg == "args"] or second.node.args[1:2]
+    target = None if made is None else here.target(made.node)
+    if made is None or len(given) != 1 or not isinstance(given[0], ast.Name) or not isinstance(target, ast.Name):
+        return UNDECIDABLE
+    is_seen = given[0].id == target.id and here.function(made.node) is here.function()
+    code = here.code(made.node)
+    return f"{target.id} = {code}" if is_seen and "\n" not in code else UNDECIDABLE
 
 
 def _may_be_reset(trainer: Thing, facts: Facts) -> bool:
@@ -124,7 +142,13 @@ def on_one_rank(facts: Facts) -> tuple[Item, ...]:
         if isinstance(call.receiver, Thing) and overrides(call.receiver, call.dotted):
             continue
         place = getattr(guard.node, "test", guard.node)
-        fields = {"api": call.name, "only_stage_3": WITH_ALL_RANKS[call.name]}
+        here = Here(deeds, call.node)
+        fields = {
+            "api": call.name,
+            "only_stage_3": WITH_ALL_RANKS[call.name],
+            "asks_rank_only": _asks_rank_only(here, guard),
+            "is_alone": _is_alone(here, call),
+        }
         found.append(item(deeds.script, call, fields, ((place, "only one rank gets past this"),)))
     return tuple(found)
 
@@ -135,6 +159,18 @@ def _asks_more(deeds: Deeds, call: Call, guard: Guard) -> bool:
     words = _RANK_ZERO.sub("", text_of(guard, deeds.script.owner(test).source.text))
     others = replace(call.spot, guards=tuple(one for one in call.spot.guards if one is not guard))
     return ASKS.search(words) is not None or _PEERS.search(words) is not None or asks(deeds, others)
+
+
+def _asks_rank_only(here: Here, guard: Guard) -> bool:
+    """Whether the innermost `if` around a call asks for the rank, and for nothing else."""
+    statement = here.statement()
+    is_innermost = statement is not None and next(here.above(statement), None) is guard.node
+    return is_innermost and guard.holds and isinstance(guard.test, Thing) and guard.test.kind != "logic"
+
+
+def _is_alone(here: Here, call: Call) -> bool:
+    """Whether a statement does nothing but call, and keep the result."""
+    return here.is_statement() or here.target(call.node) is not None
 
 
 def _has_counterpart(deeds: Deeds, call: Call, guard: Guard) -> bool:
@@ -158,5 +194,6 @@ def resumes(facts: Facts) -> tuple[Item, ...]:
         where = call.argument(0, "resume_from_checkpoint") if call.name == "trainer.train" else None
         if where is True or (isinstance(where, str) and where):
             node = keyword_node(call, "resume_from_checkpoint")
-            found.append(item(deeds.script, step_at(call, node), {"where": where}))
+            place = argument_span(Here(deeds, call.node), call, "resume_from_checkpoint", 0)
+            found.append(item(deeds.script, step_at(call, node), {"where": where, "argument": place}))
     return tuple(found)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from dslint.documents.source import Span
 from dslint.runs.facts import Facts
 from dslint.runs.script.events import Call, Spot, Store
 from dslint.runs.script.facts.accelerator import is_started_with_deepspeed
 from dslint.runs.script.facts.deeds import deeds_of
+from dslint.runs.script.facts.here import Here
 from dslint.runs.script.items import THE_ARGUMENTS
 from dslint.runs.script.reading import Deeds
 from dslint.runs.script.values import NOTHING, Class, Table, Thing, Value, origins
@@ -113,6 +115,15 @@ def step_at(call: Call, node: ast.AST) -> Store:
 def keyword_node(call: Call, name: str) -> ast.AST:
     """`name=value` in a call; the call itself where the argument isn't written so."""
     return next((keyword for keyword in call.node.keywords if keyword.arg == name), call.node)
+
+
+def argument_span(here: Here, call: Call, name: str, position: int | None = None) -> Span | Unknown:
+    """Where an argument is written in a call, by keyword or by position; Unknown where a dict brings it."""
+    node: ast.AST | None = next((keyword for keyword in call.node.keywords if keyword.arg == name), None)
+    before = call.node.args[: position + 1] if position is not None else []
+    if node is None and position is not None and len(before) > position:
+        node = None if any(isinstance(one, ast.Starred) for one in before) else before[position]
+    return here.span(node)
 
 
 def surely_comes_here(spot: Spot) -> bool:

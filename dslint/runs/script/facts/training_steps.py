@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 from typing import Any
 
 from dslint.runs.facts import Facts
 from dslint.runs.item import Item
 from dslint.runs.script.events import Call
 from dslint.runs.script.facts.deeds import deeds_of
+from dslint.runs.script.facts.divisions import division_fields
+from dslint.runs.script.facts.here import Here
 from dslint.runs.script.facts.trainer_objects import trainers
 from dslint.runs.script.items import item
 from dslint.runs.script.values import Thing, Value
+from dslint.runs.unknown import UNDECIDABLE, Unknown
 
 
 def own_backwards(facts: Facts) -> tuple[Item, ...]:
@@ -23,8 +27,18 @@ def own_backwards(facts: Facts) -> tuple[Item, ...]:
             "attribute",
         )
         if call.dotted == "backward" and is_of_tensor and not call.positional and _has_no_guard_of_its_own(call):
-            found.append(item(deeds_of(facts).script, call, {}))
+            found.append(item(deeds_of(facts).script, call, {"accelerated": _accelerated(facts, call)}))
     return tuple(found)
+
+
+def _accelerated(facts: Facts, call: Call) -> str | Unknown:
+    """The call that goes through the Trainer's Accelerator instead."""
+    here, func = Here(deeds_of(facts), call.node), call.node.func
+    method = here.function()
+    names = method.args.args if isinstance(method, ast.FunctionDef) else []
+    if not names or not isinstance(func, ast.Attribute) or call.node.args or call.node.keywords:
+        return UNDECIDABLE
+    return f"{names[0].arg}.accelerator.backward({here.code(func.value)})"
 
 
 def twice_divided(facts: Facts) -> tuple[Item, ...]:
@@ -42,7 +56,8 @@ def twice_divided(facts: Facts) -> tuple[Item, ...]:
             and _has_no_guard_of_its_own(call)
         ):
             related = ((division.node, "the loss is divided here"),)
-            found.append(item(deeds_of(facts).script, call, {}, related))
+            fields = division_fields(Here(deeds_of(facts), call.node), division)
+            found.append(item(deeds_of(facts).script, call, fields, related))
     return tuple(found)
 
 

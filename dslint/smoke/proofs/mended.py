@@ -1,0 +1,58 @@
+"""What fixes make of the bad examples, on real DeepSpeed: it has to train, or run to its end."""
+
+from __future__ import annotations
+
+import re
+
+from dslint.rulebook.cases import Example
+from dslint.rulebook.loader import RuleFile
+from dslint.smoke.proofs import script_evidence
+from dslint.smoke.proofs.config_evidence import told
+from dslint.smoke.proofs.planning import NoLaunchError
+from dslint.smoke.proofs.prover import Proof, Prover
+from dslint.smoke.proofs.script_cases import has_script, script_trial_of
+
+NOT_HERE = (
+    (r"op had not been implemented on CPU backend", "needs a GPU: the CPU has no such op"),
+    (r"Error building extension 'dc'", "needs a GPU: DeepCompile's op isn't built without one"),
+    (r"Not able to determine model policy", "needs a model whose layers tensor parallelism knows"),
+    (r"no MoE layers detected", "needs a model with experts"),
+    (r"index -?\d+ is out of bounds", "ZenFlow chooses columns by sums, which a simulated group doesn't have"),
+)
+"""Failures that say nothing about a fix: what the message has, and what is missing here."""
+
+
+def prove_mended(prover: Prover, file: RuleFile, example: Example) -> Proof:
+    """Whether the mended side of an example (in the place of its good one) trains.
+
+    Args:
+        prover: runs the trials.
+        file: the rule.
+        example: one of cases.mended_examples.
+    """
+    reason = prover.cannot_run(file, example)
+    if reason:
+        return Proof(file.rule.code, example.name, "", reason, (), None)
+    failure = (
+        _failure_of_script(prover, file, example) if has_script(example.good) else _failure(prover, file, example)
+    )
+    missing = next((text for pattern, text in NOT_HERE if re.search(pattern, failure)), "")
+    complaints = (f"what the fix makes of it fails: {failure}",) if failure and not missing else ()
+    shown = "" if failure else "trains"
+    return Proof(file.rule.code, example.name, shown, missing, complaints, None)
+
+
+def _failure(prover: Prover, file: RuleFile, example: Example) -> str:
+    verdict = prover.verdict(prover.trial(file, example.good))
+    return "" if verdict.trained else told(verdict)
+
+
+def _failure_of_script(prover: Prover, file: RuleFile, example: Example) -> str:
+    effect = file.text.data["effect"]
+    hides = file.text.data.get("proof", {}).get("hides", ())
+    try:
+        trial = script_trial_of(example.good, effect, has_gpu=prover.has_gpu, hides=hides)
+    except NoLaunchError as error:
+        return str(error)
+    outcome = prover.outcome(trial)
+    return "" if outcome.ended else script_evidence.told(outcome)
