@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ the most that torch held on the GPU. To repeat it:
 ```sh
 pip install -e '.[test]'
 python -m dslint.smoke.prove --device cpu --write rules/proofs/cpu.json && python scripts/make_docs.py
+python -m dslint.smoke.prove --fixes --device cpu --write rules/proofs/fixes/cpu.json
 python scripts/prove_on_gpu.py && python scripts/make_docs.py  # with a GPU: the proofs, and whole smokes
 ```
 """
@@ -48,6 +50,7 @@ def proofs_page(folder: Path, rules: Sequence[RuleText]) -> str:
         [
             INTRODUCTION,
             *[counted(head, record) for head, record in zip(heads, records, strict=True)],
+            *fixes_lines(read_records(folder / "fixes")),
             *[line for record in records for line in smokes_table(record)],
             "",
             "## Examples",
@@ -64,6 +67,24 @@ def read_records(folder: Path) -> list[Record]:
     """The records of all devices, the CPU's first."""
     paths = sorted(folder.glob("*.json"), key=lambda path: (path.stem != "cpu", path.stem))
     return [json.loads(path.read_text("utf-8")) for path in paths]
+
+
+def fixes_lines(records: Sequence[Record]) -> list[str]:
+    """What came of the files that fixes make of the bad examples, and why some were not run."""
+    lines: list[str] = []
+    for record in records:
+        proofs = record["proofs"]
+        run = [proof for proof in proofs if not proof["not_run"]]
+        failed = [proof for proof in run if proof["complaints"]]
+        lines.append(
+            f"- {record['device']}, what fixes make of the bad examples where that isn't the good one: "
+            f"{len(run) - len(failed)} of {len(run)} that were run train or come to their end; "
+            f"{len(proofs) - len(run)} were not run."
+        )
+        lines += [f"  - {proof['code']} {proof['example']}: {proof['complaints'][0]}" for proof in failed]
+        reasons = Counter(proof["not_run"] for proof in proofs if proof["not_run"])
+        lines += [f"  - {count} not run: {reason}" for reason, count in reasons.most_common()]
+    return lines
 
 
 def counted(head: str, record: Record) -> str:

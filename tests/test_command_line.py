@@ -49,6 +49,8 @@ def modules_after(folder: Path, *arguments: str) -> set[str]:
         (["check", "ds_config.json", "--gpus", "8", "--gpu", "a100"], set()),
         (["check", "wrong.json"], {"jsonschema"}),
         (["check", "accelerate.yaml"], {"yaml"}),
+        (["check", "ds_config.json", "--fix", "--unsafe-fixes"], set()),
+        (["modernise", "ds_config.json"], set()),
         (["doctor", "ds_config.json"], set()),
     ],
 )
@@ -61,6 +63,8 @@ def test_heavy_modules_are_loaded_only_where_they_are_needed(
     modules_after(tmp_path, "rules")  # fills the cache of rules, which takes a YAML reader once
     loaded = modules_after(tmp_path, *arguments)
     assert {name for name in HEAVY if name in loaded} <= allowed
+    if "--fix" not in arguments and arguments[0] != "modernise":
+        assert not any(name.startswith("dslint.fix") for name in loaded)
 
 
 @pytest.mark.parametrize("command", [[sys.executable, "-m", "dslint"]])

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 import yaml
 
-from dslint.rulebook.cases import Example, examples
+from dslint.rulebook.cases import Example, examples, mended_examples
 from dslint.rulebook.loader import RuleFile, load_rules
 from dslint.smoke.client import SmokeServer
 from dslint.smoke.proofs.config_evidence import Tried, complaints
+from dslint.smoke.proofs.mended import prove_mended
 from dslint.smoke.proofs.prover import Prover, trial_of, without_entries
 from dslint.smoke.verdict import Verdict
 
@@ -43,6 +44,20 @@ def test_deepspeed_does_what_the_rule_says(prover: Prover, file: RuleFile, examp
     assert not proof.complaints
     recorded = RECORD[proof.code, proof.example]
     assert (proof.shown, proof.not_run) == (recorded["shown"], recorded["not_run"])
+
+
+MENDED = [(file, example) for file in RULES for example in mended_examples(file.text)]
+EVERY = 12
+"""One of so many mended examples is tried in the usual tests; `python -m dslint.smoke.prove --fixes` tries all."""
+
+
+@pytest.mark.deepspeed
+@pytest.mark.parametrize(
+    ("file", "example"),
+    [pytest.param(file, example, id=f"{file.rule.code}-{example.name}") for file, example in MENDED[::EVERY]],
+)
+def test_what_a_fix_makes_of_a_bad_example_trains(prover: Prover, file: RuleFile, example: Example) -> None:
+    assert not prove_mended(prover, file, example).complaints
 
 
 def test_fewer_than_one_rule_in_five_has_no_proof() -> None:

@@ -123,8 +123,8 @@ FACTS: Mapping[str, Fact] = {
         "taker",
     ),
     "models.generates_alone": script_items(
-        "generate without synced_gpus on an engine's model, where Transformers knows of no config; `synced` is the "
-        "value to give it",
+        "generate without synced_gpus on an engine's model, where Transformers knows of no config; `synced` is "
+        "the value to give it",
         "model_use:generates_alone",
         "synced",
     ),

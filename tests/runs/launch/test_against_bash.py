@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -49,7 +50,8 @@ TEXTS = {
 }
 for file in load_rules(Path(data_folder("rules"))):
     for example in examples(file.text):
-        for side, case in (("bad", example.bad), ("good", example.good)):
+        mended = [(f"fixed {way}", one) for way, one in enumerate(example.fixed, 1) if isinstance(one, Mapping)]
+        for side, case in (("bad", example.bad), ("good", example.good), *mended):
             if "launch" in case:
                 TEXTS[f"{file.rule.code} {example.name} {side}"] = case["launch"]
 
