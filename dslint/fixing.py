@@ -80,12 +80,8 @@ def _kept(part: Reading, mended: Mended, objection: Callable[[Mended], str | Non
 def _all_together(reading: Reading, mended: Sequence[Mended], check: Callable[[Reading], Report]) -> Fixed:
     """The parts as one, checked again."""
     before = {os.path.realpath(source.path): source for source in reading.sources}
-    files = tuple(
-        (before[os.path.realpath(now.path)], now)
-        for part in mended
-        for now in part.reading.sources
-        if before[os.path.realpath(now.path)].data != now.data
-    )
+    after = {os.path.realpath(now.path): now for part in mended for now in part.reading.sources}
+    files = tuple((before[path], now) for path, now in after.items() if before[path].data != now.data)
     report = check(with_files(reading, [now for _, now in files]))
     applied = tuple(one for part in mended for one in part.applied)
     not_applied = tuple(one for part in mended for one in part.not_applied)

@@ -101,3 +101,14 @@ def test_the_pre_commit_hook_works_for_a_consumer(tmp_path: Path) -> None:
         cwd=consumer, PRE_COMMIT_HOME=str(tmp_path / "pre-commit"), XDG_CACHE_HOME=str(tmp_path / "cache"),
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
+
+    (consumer / "conf" / "ds_config_zero2.json").write_text(
+        '{"train_micro_batch_size_per_gpu": 1, "amp": {"enabled": false}}\n'
+    )
+    git(consumer, "add", "-A")
+    done = run(
+        sys.executable, "-m", "pre_commit", "try-repo", ROOT, "dslint-fix", "--all-files",
+        cwd=consumer, PRE_COMMIT_HOME=str(tmp_path / "pre-commit"), XDG_CACHE_HOME=str(tmp_path / "cache"),
+    )  # fmt: skip
+    assert "files were modified by this hook" in done.stdout + done.stderr
+    assert (consumer / "conf" / "ds_config_zero2.json").read_text() == '{"train_micro_batch_size_per_gpu": 1}\n'

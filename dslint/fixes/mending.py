@@ -144,7 +144,7 @@ class _Bench:
         known = {os.path.realpath(source.path): source for source in self.reading.sources}
         for before, _ in files:
             at_hand = known.get(os.path.realpath(before.path))
-            if at_hand is None or before.path == "<stdin>":
+            if at_hand is None:
                 raise CannotEditError(f"it changes {before.path}, which is not among the files to check")
             if at_hand.data != before.data:
                 raise CannotEditError(f"it is about a piece of {before.path} that is no file of its own")

@@ -14,7 +14,7 @@ from dslint.documents.source import Span
 from dslint.runs.script.events import Call
 from dslint.runs.script.items import code_at
 from dslint.runs.script.reading import Deeds
-from dslint.runs.script.values import Thing
+from dslint.runs.script.values import Thing, Value
 from dslint.runs.unknown import UNDECIDABLE, Unknown
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -102,8 +102,8 @@ class Here:
     def name_of(self, thing: Thing) -> str | Unknown:
         """How the code at the node can speak of a thing: `engine`, `self.engine`."""
         place = self.function()
-        for node in self._mentions(thing):
-            if self.function(node) is place and self._holds(node, thing):
+        for node, receiver in self._owners(place):
+            if receiver is thing and self._holds(node, thing):
                 return self.code(node)
         made = thing.attributes.get("initialize")
         first = self.first_target(made) if isinstance(made, Call) else None
@@ -113,14 +113,18 @@ class Here:
             return self.code(first)
         return UNDECIDABLE
 
-    def _mentions(self, thing: Thing) -> Iterator[ast.expr]:
-        """Where this file calls a thing, or one of its methods, by a name."""
+    def _owners(self, place: ast.AST | None) -> Iterator[tuple[ast.expr, Value]]:
+        """The names that a function calls, or calls methods of, with what they mean there."""
+        inside = (
+            {id(node) for node in ast.walk(place) if isinstance(node, ast.Call)} if place is not None else set()
+        )
         for call in self.deeds.calls:
-            if call.receiver is thing and self.deeds.script.owner(call.node) is self.script:
-                func = call.node.func
-                node = func.value if isinstance(func, ast.Attribute) and call.dotted != "__call__" else func
-                if is_path(node):
-                    yield node
+            if id(call.node) not in inside:
+                continue
+            func = call.node.func
+            node = func.value if isinstance(func, ast.Attribute) and call.dotted != "__call__" else func
+            if is_path(node) and self.function(node) is place:
+                yield node, call.receiver
 
     def first_target(self, made: Call) -> ast.expr | None:
         """The name of an engine where deepspeed.initialize is unpacked."""
@@ -134,19 +138,10 @@ class Here:
     def _holds(self, node: ast.expr, thing: Thing) -> bool:
         """Whether a name means this thing wherever the function uses it, and is set before the node."""
         text, place = self.code(node), self.function(node)
-        if any(self.code(one) == text and self.function(one) is place for one in self._owners_beside(thing)):
+        if any(receiver is not thing and self.code(one) == text for one, receiver in self._owners(place)):
             return False
         lines = [one.lineno for one in self._stores(place, text)]
         return not lines or min(lines) <= getattr(self.node, "lineno", 0)
-
-    def _owners_beside(self, thing: Thing) -> Iterator[ast.expr]:
-        """The names on which this file calls anything else than a thing."""
-        for call in self.deeds.calls:
-            func = call.node.func
-            owner = func.value if isinstance(func, ast.Attribute) and call.dotted != "__call__" else func
-            is_own = self.deeds.script.owner(owner) is self.script
-            if is_own and call.receiver is not thing and is_path(owner):
-                yield owner
 
     def _stores(self, place: ast.AST | None, text: str) -> Iterator[ast.expr]:
         """The places of a function that set a name."""
