@@ -226,7 +226,10 @@ def _accelerate_now(reading: Reading, new: dict[str, Source]):  # type: ignore[n
 
 
 def together(reading: Reading, runs: Sequence[Sequence[Source]]) -> list[tuple[str, ...]]:
-    """The real paths of files that belong together since runs share them; each path in one group only."""
+    """The real paths of files that belong together since runs share them; each path in one group only.
+
+    Files that runs lead to are among them, also where they are not among those to check.
+    """
     group_of: dict[str, set[str]] = {}
     for sources in runs:
         paths = {os.path.realpath(source.path) for source in sources}
@@ -236,8 +239,8 @@ def together(reading: Reading, runs: Sequence[Sequence[Source]]) -> list[tuple[s
     at_hand = [os.path.realpath(source.path) for source in reading.sources]
     groups: dict[int, tuple[str, ...]] = {}
     for path in at_hand:
-        group = group_of.get(path, {path})
-        groups.setdefault(id(group), tuple(one for one in at_hand if one in group))
+        group = group_of.setdefault(path, {path})
+        groups.setdefault(id(group), tuple(sorted(group)))
     return list(groups.values())
 
 
@@ -248,12 +251,12 @@ def only(reading: Reading, paths: Sequence[str]) -> Reading:
     def stays(source: Source) -> bool:
         return os.path.realpath(source.path) in kept
 
-    return replace(
+    part = replace(
         reading,
         configs=tuple(filter(stays, reading.configs)),
         accelerate=tuple(one for one in reading.accelerate if stays(one.source)),
         scripts=tuple(filter(stays, reading.scripts)),
         shells=tuple(filter(stays, reading.shells)),
         troubles=(),
-        files=len(kept),
     )
+    return replace(part, files=len(part.sources))

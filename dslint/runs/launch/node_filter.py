@@ -71,13 +71,14 @@ def _with_slots(host: str, slots: str) -> str:
         if _RANGE.fullmatch(word):
             first, last = map(int, word.split("-"))
             word = ",".join(map(str, range(first, min(last, first + _LONGEST) + 1)))
-        elif _HOST.fullmatch(word):
-            before = "@"
+        next_host, colon, slot = word.partition(":")
+        if _HOST.fullmatch(next_host):
+            before, word = "@", _with_slots(next_host, slot) if colon else next_host
         found += before + word
     return found
 
 
-_HOST = re.compile(r"[A-Za-z][\w.-]*(?::\d+)?")
+_HOST = re.compile(r"[A-Za-z][\w.-]*")
 _LONGEST = 63
 """Slots of a range; no machine has more."""
 
