@@ -80,9 +80,11 @@ def confirm(
     """
     verdicts: dict[Identity, Confirmation] = {}
     trying = Policy(unsafe=True, choices=policy.choices, takes_first=True)
-    for part in _parts(reading, bench):
-        wanted = [one for one in findings if _is_in(one, part)]
-        for original, confirmation in _Trials(part, bench, confirmer, trying).answers(wanted):
+    runs_of_files = [pairing.sources for pairing in _runs(reading, bench)]
+    for paths in together(reading, runs_of_files):
+        wanted = [one for one in findings if os.path.realpath(one.location.source.path) in paths]
+        trials = _Trials(only(reading, paths), bench, confirmer, trying)
+        for original, confirmation in trials.answers(wanted):
             verdicts[identity(original)] = confirmation
     runs = tuple(map(confirmer.smoke, _clean_runs(reading, findings, bench))) if every_run else ()
     return Confirmed(verdicts, runs)
@@ -113,19 +115,8 @@ def obstacle_to(mended: Mended, bench: Bench, confirmer: Confirmer, confirmed: C
     return None
 
 
-def _parts(reading: Reading, bench: Bench) -> list[Reading]:
-    """The files that belong together."""
-    runs = [pairing.sources for pairing in _runs(reading, bench)]
-    return [only(reading, paths) for paths in together(reading, runs)]
-
-
 def _runs(reading: Reading, bench: Bench) -> list[Pairing]:
     return runs_in(reading, bench.settings, bench.options)
-
-
-def _is_in(finding: Finding, part: Reading) -> bool:
-    path = os.path.realpath(finding.location.source.path)
-    return any(os.path.realpath(source.path) == path for source in part.sources)
 
 
 def _clean_runs(reading: Reading, findings: Sequence[Finding], bench: Bench) -> Iterator[Pairing]:

@@ -64,4 +64,4 @@ def same(one: Any, other: Any) -> bool:
         return len(one) == len(other) and all(map(same, one, other))
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
-    return bool(one == other)
+    return bool(one == other) or (one != one and other != other)  # not a number is not equal to itself

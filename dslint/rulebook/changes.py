@@ -152,15 +152,15 @@ class _Worker:
             source, span = self.facts.place(target)
             return source, span
         field = target.partition(".")[2]
-        span = self.item.fields[field] if field else self.item.span
+        span = self.item.fields[field] if field else whole_span(self.item)
         if not isinstance(span, Span):
-            raise CannotChangeError(f"the place of {field} can't be told")
+            raise CannotChangeError("where the code would have to change can't be told")
         return self.item.source, span
 
     def item_place(self) -> tuple[Source, Span]:
         if self.item is None:
             raise CannotChangeError("it is about no place in a script")
-        return self.item.source, self.item.span
+        return self.item.source, whole_span(self.item)
 
     def value(self, tree: Any) -> Any:
         value = evaluate(tree, self.facts, self.fields)
@@ -177,6 +177,12 @@ class _Worker:
     @property
     def fields(self) -> Any:
         return self.item.fields if self.item is not None else None
+
+
+def whole_span(item: Item) -> Span:
+    """Where an item stands, all of its lines included, where a script's facts tell it."""
+    span = item.fields.get("span")
+    return span if isinstance(span, Span) and span.start == item.span.start else item.span
 
 
 def argument_setting(facts: Facts, name: str, value: Any) -> Change:

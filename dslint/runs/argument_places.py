@@ -65,20 +65,17 @@ def _in_command(launch: Launch, name: str) -> ArgumentPlace:
     if len(found) > 1:
         raise NoArgumentError(f"the command gives --{name} more than once")
     word, values = found[0]
-    flag = str(word.text).partition("=")[0] if isinstance(word.text, str) else word.prefix.rstrip("=")
-    if not _text(launch, word.span).startswith(flag):
+    written = _text(launch, word.span)
+    if not written.startswith("--"):
         raise NoArgumentError(f"--{name} is not written out in the command")
     if any(value.many for value in values):
         raise NoArgumentError(f"nobody can tell what belongs to --{name}")
-    if _text(launch, word.span).startswith(flag + "="):
-        inside = Span(word.span.start + len(flag.encode()) + 1, word.span.end)
-        return ArgumentPlace(launch.source, option=word.span, value=_plain(launch, name, inside), last_word=last)
-    if not values:
-        return ArgumentPlace(launch.source, option=word.span, last_word=last)
-    whole = Span(word.span.start, values[-1].span.end)
-    if len(values) > 1:
-        return ArgumentPlace(launch.source, option=whole, last_word=last)
-    return ArgumentPlace(launch.source, option=whole, value=_plain(launch, name, values[0].span), last_word=last)
+    option = Span(word.span.start, values[-1].span.end if values else word.span.end)
+    _must_be_spelled(launch, name, option)
+    value = values[0].span if len(values) == 1 else None
+    if "=" in written:
+        value = Span(word.span.start + len(written.partition("=")[0].encode()) + 1, word.span.end)
+    return ArgumentPlace(launch.source, option=option, value=value, last_word=last)
 
 
 def _options(launch: Launch, name: str) -> Iterator[tuple[Argument, list[Argument]]]:
@@ -100,11 +97,9 @@ def _values(words: tuple[Argument, ...]) -> Iterator[Argument]:
             return
 
 
-def _plain(launch: Launch, name: str, span: Span) -> Span:
-    """A value that the command itself spells."""
+def _must_be_spelled(launch: Launch, name: str, span: Span) -> None:
     if "$" in _text(launch, span) or "`" in _text(launch, span):
         raise NoArgumentError(f"the value of --{name} comes from a variable")
-    return span
 
 
 def _text(launch: Launch, span: Span) -> str:

@@ -40,4 +40,7 @@ def idle_options(facts: Facts) -> tuple[Item, ...]:
     if names_unread_file or any(name in launch.options for name in OF_OTHERS):
         return ()
     found = [(name, option) for name, option in launch.options.items() if name in ABOUT_DEEPSPEED]
-    return tuple(Item({"option": f"--{name}"}, launch.source, option.span) for name, option in found[:1])
+    return tuple(
+        Item({"option": f"--{name}", "is_in_text": launch.is_in_text}, launch.source, option.span)
+        for name, option in found[:1]
+    )

@@ -12,7 +12,7 @@ from dslint.runs.launch.facts import gpus, launch_of
 from dslint.runs.launch.hostfile import read_hostfile
 from dslint.runs.launch.launch import Argument, Launch
 from dslint.runs.launch.node_filter import FilterError, read_filter
-from dslint.runs.launch.places import option_place, value_place
+from dslint.runs.launch.places import number_place, option_place, value_place
 from dslint.runs.launch.slurm import directive_values, gpu_count
 from dslint.runs.launch.world import machines, number, visible_devices
 from dslint.runs.unknown import UNDECIDABLE, Unknown
@@ -44,12 +44,23 @@ def ignored_variable(facts: Facts) -> tuple[Item, ...]:
 
 
 def _place_of_variable(launch: Launch, variable: Argument) -> Span | Unknown:
-    """`NAME=value` where it is for this command alone; one that is exported may be for others too."""
+    """`NAME=value` where it is for this command alone, or is exported in a file that starts nothing else."""
     data = launch.source.data
     between = data[variable.span.end : launch.launcher_span.start]
     is_written = data[variable.span.start : variable.span.end].startswith(f"{VARIABLE}=".encode())
     is_of_command = re.search(rb"[;&|]|(?<!\\)\n", between) is None and b"export" not in between
-    return variable.span if is_written and is_of_command and not launch.is_in_text else UNDECIDABLE
+    is_alone = is_of_command or _starts_nothing_else(launch)
+    return variable.span if is_written and is_alone and not launch.is_in_text else UNDECIDABLE
+
+
+def _starts_nothing_else(launch: Launch) -> bool:
+    """Whether the file has one launch command, no other word of Python, and no other of the variable."""
+    from dslint.documents.shell_reader import read_shell
+    from dslint.runs.launch.reading import launches
+
+    data = launch.source.data
+    is_only_one = len(launches(read_shell(launch.source))) == 1 and b"python" not in data
+    return is_only_one and data.count(VARIABLE.encode()) == 1
 
 
 def _drops(launch: Launch, name: str) -> bool:
@@ -91,6 +102,7 @@ def too_many_ranks(facts: Facts) -> tuple[Item, ...]:
                 "gpus": limit,
                 "count": _count_for(facts, launch, limit),
                 "value_span": value_place(launch, option),
+                "reserved": number_place(launch, span, limit) if span and kind == "slurm" else UNDECIDABLE,
             }
             elsewhere = () if source is None or span is None else ((source, span, "the GPUs"),)
             return (Item(fields, launch.source, option.span, elsewhere=elsewhere),)

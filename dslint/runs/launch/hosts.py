@@ -173,12 +173,21 @@ def slurm_filters(facts: Facts) -> tuple[Item, ...]:
     for host, slots in pool.items():
         if slots != tuple(range(len(slots))):
             why = f"slots {', '.join(map(str, slots))} of {host} are chosen"
-            return (_item(launch, _span(launch), {"why": why}),)
+            return (_item(launch, _span(launch), {"why": why, **_first_slots(launch, pool)}),)
     counts = {host: len(slots) for host, slots in pool.items()}
     if len(set(counts.values())) < 2:
         return ()
     why = "there are " + ", ".join(f"{count} slots on {host}" for host, count in list(counts.items())[:3])
-    return (_item(launch, _span(launch), {"why": why}),)
+    return (_item(launch, _span(launch), {"why": why, "meant": None, "value_span": UNDECIDABLE}),)
+
+
+def _first_slots(launch: Launch, pool: Mapping[str, tuple[int, ...]]) -> dict[str, Any]:
+    """An --include of as many slots of each host, the first ones, where all hosts give the same number."""
+    include = launch.options.get("include")
+    if include is None or len({len(slots) for slots in pool.values()}) != 1:
+        return {"meant": None, "value_span": UNDECIDABLE}
+    parts = [f"{host}:{','.join(map(str, range(len(slots))))}" for host, slots in pool.items()]
+    return {"meant": "@".join(parts), "value_span": value_place(launch, include)}
 
 
 def _chosen(facts: Facts, launch: Launch) -> dict[str, tuple[int, ...]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from dslint.documents.source import Span
 from dslint.runs.launch.launch import Launch, Option, UnknownOption
 from dslint.runs.unknown import UNDECIDABLE, Unknown
@@ -10,8 +12,8 @@ Place = Span | Unknown
 
 
 def option_place(launch: Launch, option: Option) -> Place:
-    """An option with its value, where the command itself spells the option."""
-    return option.span if _text(launch, option.span).startswith("-") else UNDECIDABLE
+    """An option with its value, where the command itself spells it."""
+    return option.span if _is_spelled(_text(launch, option.span), "-") else UNDECIDABLE
 
 
 def value_place(launch: Launch, option: Option) -> Place:
@@ -35,9 +37,23 @@ def name_place(launch: Launch, word: Span, name: str) -> Place:
     return span if span.end <= word.end and _text(launch, span) == name else UNDECIDABLE
 
 
+def number_place(launch: Launch, directive: Span, number: int) -> Place:
+    """The number at the end of an `#SBATCH` option: the 8 of `--gres=gpu:8`."""
+    text = launch.source.data[directive.start : directive.end]
+    found = re.search(rb"(?<![0-9])[0-9]+$", text)
+    is_it = found is not None and int(found[0]) == number
+    return Span(directive.end - len(found[0]), directive.end) if found is not None and is_it else UNDECIDABLE
+
+
 def whole_place(launch: Launch, option: UnknownOption) -> Place:
     """An option that the launcher doesn't have, with what seems to be its value."""
-    return option.whole if _text(launch, option.whole).startswith(option.name) else UNDECIDABLE
+    return option.whole if _is_spelled(_text(launch, option.whole), option.name) else UNDECIDABLE
+
+
+def _is_spelled(text: str, beginning: str) -> bool:
+    """Whether a text begins so, and no variable in it may hold further words: one in quotes is a single word."""
+    without_single = re.sub(r'"\$(\w+|\{\w+\})"', "", text)
+    return text.startswith(beginning) and "$" not in without_single and "`" not in without_single
 
 
 def _text(launch: Launch, span: Span) -> str:

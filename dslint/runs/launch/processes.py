@@ -9,7 +9,8 @@ from dslint.runs.facts import Facts
 from dslint.runs.item import Item
 from dslint.runs.launch.facts import RANK_VARIABLES, is_alone, launch_of, nodes
 from dslint.runs.launch.launch import Launch
-from dslint.runs.launch.places import value_place
+from dslint.runs.launch.places import number_place, value_place
+from dslint.runs.launch.slurm import directive_values
 from dslint.runs.launch.world import machines, number, tasks
 from dslint.runs.unknown import UNDECIDABLE, Unknown
 
@@ -150,7 +151,16 @@ def idle_nodes(facts: Facts) -> tuple[Item, ...]:
     found = tasks(launch, {})
     if launch.outer or not is_local or many != 1 or found is None or found.nodes is None or found.nodes < 2:
         return ()
-    return (Item({"reserved": found.nodes}, launch.source, launch.launcher_span),)
+    fields = {"reserved": found.nodes, "number": _place_of_nodes(launch, found.nodes)}
+    return (Item(fields, launch.source, launch.launcher_span),)
+
+
+def _place_of_nodes(launch: Launch, reserved: int) -> Span | Unknown:
+    """The number of nodes among the `#SBATCH` lines, where no other of them counts tasks over all nodes."""
+    values = directive_values(launch.directives)
+    if "nodes" not in values or {"ntasks", "nodelist"} & set(values) or b"SLURM_" in launch.source.data:
+        return UNDECIDABLE
+    return number_place(launch, values["nodes"][1], reserved)
 
 
 def plain_python(facts: Facts) -> tuple[Item, ...]:

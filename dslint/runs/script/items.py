@@ -29,7 +29,7 @@ def item(
     source, span = script.place(event.node)
     places = [(*script.place(node), text) for node, text in related]
     return Item(
-        {**spot_fields(script, event.spot), "text": text_at(script, event.node), **fields},
+        {**spot_fields(script, event.spot), **_texts(script, event.node), **fields},
         source,
         span,
         tuple((there, text) for other, there, text in places if other is source),
@@ -47,7 +47,14 @@ def item_at(
     """An item at another node than the step's own: at one of its arguments."""
     found = item(script, event, fields, related)
     source, span = script.place(node)
-    return replace(found, source=source, span=span, related=found.related if source is found.source else ())
+    whole = {**found.fields, "span": script.owner(node).whole_span(node)}
+    return replace(
+        found, fields=whole, source=source, span=span, related=found.related if source is found.source else ()
+    )
+
+
+def _texts(script: Script, node: ast.AST) -> dict[str, Any]:
+    return {"text": text_at(script, node), "span": script.owner(node).whole_span(node)}
 
 
 def spot_fields(script: Script, spot: Spot) -> dict[str, Any]:

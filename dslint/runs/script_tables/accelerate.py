@@ -18,9 +18,13 @@ FACTS: Mapping[str, Fact] = {
         "accelerated",
     ),
     "accelerator.clippings": script_items(
-        "calls of accelerator.clip_grad_norm_: `asked` is the largest norm, Unknown where it is no limit",
+        "calls of accelerator.clip_grad_norm_: `asked` is the largest norm, Unknown where it is no limit; "
+        "`with_argument` makes the `plugin` with it",
         "accelerate_stepping:clippings",
         "asked",
+        "asked_span",
+        "plugin",
+        "with_argument",
     ),
     "accelerator.value_clippings": script_items(
         "calls of accelerator.clip_grad_value_", "accelerate_stepping:value_clippings"
@@ -85,12 +89,19 @@ FACTS: Mapping[str, Fact] = {
         "accelerator.prepare with a device_placement", "accelerate_preparing:placements"
     ),
     "accelerator.gathered_saves": script_items(
-        "accelerator.get_state_dict and save_model of the prepared model", "accelerate_saving:gathered_saves"
+        "accelerator.get_state_dict and save_model of the prepared model; `with_argument` makes the `plugin` so "
+        "that it gathers",
+        "accelerate_saving:gathered_saves",
+        "plugin",
+        "with_argument",
     ),
     "accelerator.partitioned_saves": script_items(
-        "save_pretrained of the prepared model without a state dict; `state` is the call that gathers one",
+        "save_pretrained of the prepared model without a state dict; `state` is the call that gathers one, "
+        "`with_argument` makes the `plugin` so that it can",
         "accelerate_saving:partitioned_saves",
         "state",
+        "plugin",
+        "with_argument",
     ),
     "accelerator.kept_on_cpu": script_items(
         "Accelerator(cpu=True) although DeepSpeed is asked for", "accelerate_making:kept_on_cpu"
@@ -99,9 +110,11 @@ FACTS: Mapping[str, Fact] = {
         "an Accelerator with a plugin after another that trains with DeepSpeed", "accelerate_making:second_plugins"
     ),
     "accelerate.idle_options": launch_items(
-        "options of `accelerate launch` about DeepSpeed without --use_deepspeed: `option` is the first one",
+        "options of `accelerate launch` about DeepSpeed without --use_deepspeed: `option` is the first one, "
+        "`is_in_text` whether the command stands in a text that another one runs",
         "accelerate_options:idle_options",
         "option",
+        "is_in_text",
     ),
     "accelerator.precisions": script_items(
         'the Accelerator\'s mixed precision: `asked` is "fp16", "bf16", "fp8" or "no" (one item or none)',

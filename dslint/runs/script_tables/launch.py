@@ -17,19 +17,21 @@ FACTS: Mapping[str, Fact] = {
         "has_stages",
     ),
     "script.pipelines_too_early": script_items(
-        "PipelineModules that are made before DeepSpeed's process group is there",
+        "PipelineModules that are made before DeepSpeed's process group is there; for fixes `start`",
         "pipeline:pipelines_too_early",
         "start",
     ),
     "script.pipeline_engines": script_items(
-        "engines made of a PipelineModule: `is_alone` whether the script makes no other engine, `has_mpu`",
+        "engines made of a PipelineModule: `is_alone` whether the script makes no other engine, `has_mpu`"
+        "; for fixes `unit`",
         "pipeline:pipeline_engines",
         "is_alone",
         "has_mpu",
         "unit",
     ),
     "script.pipeline_steps_by_hand": script_items(
-        "calls that a pipeline's engine refuses: `api` is the method, `saves` whether it should save the weights",
+        "calls that a pipeline's engine refuses: `api` is the method, `saves` whether it should save the weights"
+        "; for fixes `extra`, `method`, `save`",
         "pipeline:pipeline_steps_by_hand",
         "api",
         "saves",
@@ -39,7 +41,8 @@ FACTS: Mapping[str, Fact] = {
     ),
     "script.train_batches": script_items(
         "train_batch on a pipeline: `no_grad` the context that switches gradients off, `not_iterator` what is "
-        "given instead of an iterator, `loader` what each step begins anew, `has_data`",
+        "given instead of an iterator, `loader` what each step begins anew, `has_data`"
+        "; for fixes `method`, `evaluate`, `iterator`",
         "pipeline:train_batches",
         "no_grad",
         "not_iterator",
@@ -50,7 +53,7 @@ FACTS: Mapping[str, Fact] = {
         "iterator",
     ),
     "script.inference_conflicts": script_items(
-        "settings of init_inference by keyword that its config has with another value",
+        "settings of init_inference by keyword that its config has with another value; for fixes `entry`",
         "inference:conflicts",
         "key",
         "by_keyword",
@@ -58,7 +61,7 @@ FACTS: Mapping[str, Fact] = {
         "entry",
     ),
     "script.inference_unknown_settings": script_items(
-        "settings that init_inference doesn't know",
+        "settings that init_inference doesn't know; for fixes `near`",
         "inference:unknown_settings",
         "key",
         "advice",
@@ -67,7 +70,8 @@ FACTS: Mapping[str, Fact] = {
     "script.inference_setups": script_items(
         "calls of init_inference: `kernels` and `has_policy` the two ways of injection, `tp_size`, `sizes` how "
         "many places give that size, `graph` whether CUDA graphs are asked for, `parts` into how many names the "
-        "result is unpacked",
+        "result is unpacked"
+        "; for fixes `size_place`, `policy`, `injection`, `targets`, `engine`",
         "inference:setups",
         "kernels",
         "has_policy",
@@ -85,7 +89,7 @@ FACTS: Mapping[str, Fact] = {
         "calls on an inference engine that only a training engine has", "inference:training_calls", "api"
     ),
     "script.inference_generations": script_items(
-        "calls of generate on an inference engine: `beams` is num_beams",
+        "calls of generate on an inference engine: `beams` is num_beams; for fixes `method`, `of_model`",
         "inference:generations",
         "beams",
         "method",
@@ -179,7 +183,11 @@ FACTS: Mapping[str, Fact] = {
     ),
     "launch.missing_hostfile": launch_items("a hostfile that isn't there", "hosts:missing_hostfile", "path"),
     "launch.slurm_filters": launch_items(
-        "slots that the slurm backend can't ask for", "hosts:slurm_filters", "why"
+        "slots that the slurm backend can't ask for; `meant` is as many of the first ones",
+        "hosts:slurm_filters",
+        "why",
+        "meant",
+        "value_span",
     ),
     "launch.ignored_variable": launch_items(
         "CUDA_VISIBLE_DEVICES beside an option for which DeepSpeed's launcher drops it",
@@ -199,6 +207,7 @@ FACTS: Mapping[str, Fact] = {
         "gpus",
         "count",
         "value_span",
+        "reserved",
     ),
     "launch.refused_local_rank": launch_items(
         "parsers that refuse the local rank which the launcher adds: `flag`, `launcher`, `is_dataclass`, "
@@ -289,7 +298,10 @@ FACTS: Mapping[str, Fact] = {
         "per_node_span",
     ),
     "launch.idle_nodes": launch_items(
-        "nodes that #SBATCH lines reserve for a command that runs on one", "processes:idle_nodes", "reserved"
+        "nodes that #SBATCH lines reserve for a command that runs on one",
+        "processes:idle_nodes",
+        "reserved",
+        "number",
     ),
     "launch.plain_python": launch_items(
         "a script with an engine that no launcher starts; `python` is that word",

@@ -10,21 +10,24 @@ from dslint.runs.late import script_items
 FACTS: Mapping[str, Fact] = {
     # backward passes
     "script.direct_backwards": script_items(
-        "`loss.backward()` on a loss from the engine: the `forward` pass, and whether engine.scale scaled it",
+        "`loss.backward()` on a loss from the engine: the `forward` pass, and whether engine.scale scaled it"
+        "; for fixes `by_engine`",
         "backward:direct_backwards",
         "is_scaled",
         "forward",
         "by_engine",
     ),
     "script.module_backwards": script_items(
-        "`loss.backward()` on a loss from the bare model, beside engine.step: the `forward` pass",
+        "`loss.backward()` on a loss from the bare model, beside engine.step: the `forward` pass"
+        "; for fixes `by_engine`",
         "backward:module_backwards",
         "is_scaled",
         "forward",
         "by_engine",
     ),
     "script.divided_losses": script_items(
-        "engine.backward on a loss divided by hand: the `divisor` and what it is called (`by`)",
+        "engine.backward on a loss divided by hand: the `divisor` and what it is called (`by`)"
+        "; for fixes `division`, `undivided`, `division_statement`",
         "backward:divided_losses",
         "divisor",
         "by",
@@ -33,14 +36,15 @@ FACTS: Mapping[str, Fact] = {
         "division_statement",
     ),
     "script.unreduced_losses": script_items(
-        "engine.backward on the whole output of a Transformers `model`",
+        "engine.backward on the whole output of a Transformers `model`; for fixes `output`, `loss`",
         "backward:unreduced_losses",
         "model",
         "output",
         "loss",
     ),
     "script.repeated_backwards": script_items(
-        "engine.backward twice, or in a loop, before one engine.step (`what`); whether the first `retains_graph`",
+        "engine.backward twice, or in a loop, before one engine.step (`what`); whether the first `retains_graph`"
+        "; for fixes `first`, `loss`, `both`",
         "backward:repeated_backwards",
         "retains_graph",
         "what",
@@ -49,32 +53,34 @@ FACTS: Mapping[str, Fact] = {
         "both",
     ),
     "script.scaled_values": script_items(
-        "`.item()` on the value that engine.backward returns",
+        "`.item()` on the value that engine.backward returns; for fixes `assignment`, `backward`",
         "backward:scaled_values",
         "assignment",
         "backward",
     ),
     # steps
     "script.client_steps": script_items(
-        "`.step()` on the optimizer given to initialize, where nothing steps the engine",
+        "`.step()` on the optimizer given to initialize, where nothing steps the engine; for fixes `by_engine`",
         "steps:client_steps",
         "has_scheduler",
         "by_engine",
     ),
     "script.returned_steps": script_items(
-        "`.step()` on the optimizer that initialize returned, where nothing steps the engine",
+        "`.step()` on the optimizer that initialize returned, where nothing steps the engine"
+        "; for fixes `by_engine`",
         "steps:returned_steps",
         "has_scheduler",
         "by_engine",
     ),
     "script.unstepped_backwards": script_items(
-        "engine.backward in a loop of a script that takes no step at all",
+        "engine.backward in a loop of a script that takes no step at all; for fixes `step`",
         "steps:unstepped_backwards",
         "step",
     ),
     "script.gated_steps": script_items(
         "engine.step under a `condition` that engine.backward is not under: in how many turns it holds once "
-        "(`every`), or whether it `asks_engine` for the accumulation boundary",
+        "(`every`), or whether it `asks_engine` for the accumulation boundary"
+        "; for fixes `is_inside`, `skip`",
         "steps:gated_steps",
         "every",
         "condition",
@@ -93,7 +99,8 @@ FACTS: Mapping[str, Fact] = {
         "`with engine.no_sync()`; whether engine.step is inside (`has_step`)", "steps:no_sync_contexts", "has_step"
     ),
     "script.clipped_by_hand": script_items(
-        "torch's clipping on the engine's parameters: the `function` and its `limit`",
+        "torch's clipping on the engine's parameters: the `function` and its `limit`"
+        "; for fixes `statement`, `max_norm`",
         "clipping:clipped_by_hand",
         "limit",
         "function",
@@ -102,14 +109,16 @@ FACTS: Mapping[str, Fact] = {
     ),
     # precision
     "script.scaled_losses": script_items(
-        "engine.backward on a loss that a GradScaler scaled; whether that is `enabled`",
+        "engine.backward on a loss that a GradScaler scaled; whether that is `enabled`"
+        "; for fixes `scaled`, `loss`",
         "precision:scaled_losses",
         "enabled",
         "scaled",
         "loss",
     ),
     "script.scaler_steps": script_items(
-        "GradScaler.step on the engine's optimizer; whether the scaler is `enabled`",
+        "GradScaler.step on the engine's optimizer; whether the scaler is `enabled`"
+        "; for fixes `by_engine`, `scaled`, `backward`, `update`",
         "precision:scaler_steps",
         "enabled",
         "by_engine",
@@ -118,7 +127,8 @@ FACTS: Mapping[str, Fact] = {
         "update",
     ),
     "script.autocast_forwards": script_items(
-        "forward passes of the engine in torch's autocast; for which `device`, and whether `enabled`",
+        "forward passes of the engine in torch's autocast; for which `device`, and whether `enabled`"
+        "; for fixes `dtype`",
         "precision:autocast_forwards",
         "enabled",
         "device",
@@ -126,21 +136,23 @@ FACTS: Mapping[str, Fact] = {
     ),
     # initialize
     "script.wrong_unpackings": script_items(
-        "deepspeed.initialize unpacked into a number of `names` other than 4",
+        "deepspeed.initialize unpacked into a number of `names` other than 4; for fixes `assignment`, `four`",
         "initializing:wrong_unpackings",
         "names",
         "assignment",
         "four",
     ),
     "script.uses_as_engine": script_items(
-        "the tuple that initialize gives used as if it were the engine (one item or none); the `error` of that",
+        "the tuple that initialize gives used as if it were the engine (one item or none); the `error` of that"
+        "; for fixes `making`, `first`",
         "initializing:uses_as_engine",
         "error",
         "making",
         "first",
     ),
     "script.wrapped_models": script_items(
-        "models in a `wrapper` (DistributedDataParallel, ...) that are given to initialize",
+        "models in a `wrapper` (DistributedDataParallel, ...) that are given to initialize"
+        "; for fixes `wrapping`, `bare`, `statement`",
         "initializing:wrapped_models",
         "wrapper",
         "wrapping",
@@ -149,14 +161,16 @@ FACTS: Mapping[str, Fact] = {
     ),
     "script.client_optimizers": script_items(
         "optimizers given to initialize: their `type`, whether ZeRO takes it as it is (`is_tested`), whether it "
-        "is one that offloading wants (`is_for_cpu`)",
+        "is one that offloading wants (`is_for_cpu`)"
+        "; for fixes `by_cpu`",
         "initializing:client_optimizers",
         "type",
         "is_tested",
         "is_for_cpu",
+        "by_cpu",
     ),
     "script.optimizers_given": script_items(
-        "calls of initialize that surely get an optimizer",
+        "calls of initialize that surely get an optimizer; for fixes `argument`",
         "initializing:optimizers_given",
         "argument",
     ),
@@ -166,14 +180,15 @@ FACTS: Mapping[str, Fact] = {
         "trains",
     ),
     "script.exhausted_parameters": script_items(
-        "generators given as model_parameters that were gone through before",
+        "generators given as model_parameters that were gone through before; for fixes `generator`, `code`",
         "initializing:exhausted_parameters",
         "generator",
         "code",
     ),
     # schedulers
     "script.scheduler_steps": script_items(
-        "`.step()` on the engine's scheduler beside engine.step; whether the scheduler `is_given` by the script",
+        "`.step()` on the engine's scheduler beside engine.step; whether the scheduler `is_given` by the script"
+        "; for fixes `extra`, `receiver`, `scheduler`",
         "schedulers:scheduler_steps",
         "is_given",
         "advice",
@@ -182,14 +197,16 @@ FACTS: Mapping[str, Fact] = {
         "scheduler",
     ),
     "script.orphan_schedulers": script_items(
-        "schedulers given to initialize that belong to another optimizer; whether that is given (`has_optimizer`)",
+        "schedulers given to initialize that belong to another optimizer; whether that is given (`has_optimizer`)"
+        "; for fixes `given`, `function`",
         "schedulers:orphan_schedulers",
         "has_optimizer",
         "given",
         "function",
     ),
     "script.schedulers_on_returned": script_items(
-        "schedulers of torch (`type`) built on the optimizer that initialize returned",
+        "schedulers of torch (`type`) built on the optimizer that initialize returned"
+        "; for fixes `optimizer`, `basic`",
         "schedulers:schedulers_on_returned",
         "type",
         "optimizer",
@@ -208,7 +225,8 @@ FACTS: Mapping[str, Fact] = {
     ),
     # the engine's methods
     "script.uses_of_mode_results": script_items(
-        "uses of what engine.train() or engine.eval() (`mode`) returns; whether it `is_called_itself`",
+        "uses of what engine.train() or engine.eval() (`mode`) returns; whether it `is_called_itself`"
+        "; for fixes `assignment`, `alone`, `callee`, `engine`",
         "engine_methods:uses_of_mode_results",
         "mode",
         "is_called_itself",
@@ -218,7 +236,7 @@ FACTS: Mapping[str, Fact] = {
         "engine",
     ),
     "script.uncalled_accessors": script_items(
-        "engine.train_batch_size and its like (`name`) in arithmetic, not called",
+        "engine.train_batch_size and its like (`name`) in arithmetic, not called; for fixes `code`",
         "engine_methods:uncalled_accessors",
         "name",
         "code",

@@ -19,7 +19,8 @@ def _saves_without_16_bit(facts: Facts) -> bool:
 FACTS: Mapping[str, Fact] = {
     "script.one_rank_collectives": script_items(
         "calls that all ranks have to make, where only one rank comes: `api` is `engine.save_checkpoint`, "
-        "`from_stage` the ZeRO stage from which on the ranks meet there",
+        "`from_stage` the ZeRO stage from which on the ranks meet there"
+        "; for fixes `is_free`",
         "collectives:one_rank_collectives",
         "api",
         "from_stage",
@@ -31,26 +32,29 @@ FACTS: Mapping[str, Fact] = {
         "why",
     ),
     "script.uses_before_group": script_items(
-        "the first call that needs torch's process group before there is one (one item or none)",
+        "the first call that needs torch's process group before there is one (one item or none)"
+        "; for fixes `start`",
         "early_distributed:uses_before_group",
         "what",
         "start",
     ),
     "script.undivided_loaders": script_items(
-        "DataLoaders that give every rank the same batches: `is_shuffled`, by one seed",
+        "DataLoaders that give every rank the same batches: `is_shuffled`, by one seed; for fixes `sampler`",
         "data_order:undivided_loaders",
         "is_shuffled",
         "sampler",
     ),
     "script.loader_sizes": script_items(
-        "DataLoaders whose batches an engine trains on as they are: `size` is their batch_size",
+        "DataLoaders whose batches an engine trains on as they are: `size` is their batch_size"
+        "; for fixes `place`, `engine`",
         "data_order:loader_sizes",
         "size",
         "place",
         "engine",
     ),
     "script.configs_given_twice": script_items(
-        "calls of initialize with a config (`by_keyword`, its text) beside arguments that hold one (`given`)",
+        "calls of initialize with a config (`by_keyword`, its text) beside arguments that hold one (`given`)"
+        "; for fixes `argument`",
         "configs_given:configs_given_twice",
         "given",
         "by_keyword",
@@ -62,12 +66,13 @@ FACTS: Mapping[str, Fact] = {
         "has_arguments",
     ),
     "script.parameters_listed_twice": script_items(
-        "calls of initialize whose model_parameters name a parameter twice",
+        "calls of initialize whose model_parameters name a parameter twice; for fixes `whole`",
         "parameter_lists:parameters_listed_twice",
         "whole",
     ),
     "script.compiled_before": script_items(
-        "calls of initialize that get the result of torch.compile: `saves` whether the weights are saved",
+        "calls of initialize that get the result of torch.compile: `saves` whether the weights are saved"
+        "; for fixes `compiling`, `model`, `statement`, `compile`",
         "compiling:compiled_before",
         "saves",
         "compiling",
@@ -76,7 +81,7 @@ FACTS: Mapping[str, Fact] = {
         "compile",
     ),
     "script.never_compiled": script_items(
-        "the initialize of a script that compiles nothing (one item or none)",
+        "the initialize of a script that compiles nothing (one item or none); for fixes `engine`",
         "compiling:never_compiled",
         "engine",
     ),
@@ -86,7 +91,8 @@ FACTS: Mapping[str, Fact] = {
         "client",
     ),
     "script.tags_of_one_rank": script_items(
-        'save_checkpoint with a tag that differs between ranks: `by` is "rank", "loss" or "uuid", `tag` its text',
+        'save_checkpoint with a tag that differs between ranks: `by` is "rank", "loss" or "uuid", `tag` its text'
+        "; for fixes `place`, `same`",
         "checkpoints:tags_of_one_rank",
         "by",
         "tag",
@@ -104,7 +110,8 @@ FACTS: Mapping[str, Fact] = {
         "largest",
     ),
     "script.sizes_of_partitions": script_items(
-        "looks at the size of a parameter that DeepSpeed has by then: `largest` of its model, where known",
+        "looks at the size of a parameter that DeepSpeed has by then: `largest` of its model, where known"
+        "; for fixes `whole`",
         "gathering:sizes_of_partitions",
         "largest",
         "whole",
@@ -115,7 +122,8 @@ FACTS: Mapping[str, Fact] = {
         "largest",
     ),
     "script.lost_writes": script_items(
-        "changes of parameters inside of GatheredParameters without modifier_rank",
+        "changes of parameters inside of GatheredParameters without modifier_rank"
+        "; for fixes `gathering`, `with_rank`",
         "gathering:lost_writes",
         "gathering",
         "with_rank",
@@ -130,7 +138,8 @@ FACTS: Mapping[str, Fact] = {
         "is_init",
     ),
     "script.zero_inits": script_items(
-        "zero.Init around the model that an engine trains: `has_config`, `has_type` whether it is given them",
+        "zero.Init around the model that an engine trains: `has_config`, `has_type` whether it is given them"
+        "; for fixes `config`",
         "zero_init:models_spread_too_early",
         "has_config",
         "has_type",
@@ -140,7 +149,8 @@ FACTS: Mapping[str, Fact] = {
         "DeepSpeed's own MoE layer, made before the engine (one item or none)", "native_moe:native_moe_layers"
     ),
     "script.written_partitions": script_items(
-        "weights of a model that DeepSpeed has by then, written as they are: `largest` is its largest parameter",
+        "weights of a model that DeepSpeed has by then, written as they are: `largest` is its largest parameter"
+        "; for fixes `is_free`, `by_engine`, `state`, `whole`",
         "saves:written_partitions",
         "largest",
         "is_free",
@@ -149,7 +159,8 @@ FACTS: Mapping[str, Fact] = {
         "whole",
     ),
     "script.partitioned_pretrained_saves": script_items(
-        "save_pretrained without a state dict on a model that DeepSpeed has by then",
+        "save_pretrained without a state dict on a model that DeepSpeed has by then"
+        "; for fixes `is_free`, `method`, `by_trainer`",
         "saves:partitioned_pretrained_saves",
         "largest",
         "is_free",

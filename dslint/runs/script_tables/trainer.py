@@ -37,10 +37,12 @@ FACTS: Mapping[str, Fact] = {
         "unheard_arguments:without_warmup",
     ),
     "trainer.changed_arguments": script_items(
-        "assignments to arguments that were written into the config before, under `key`",
+        "assignments of a `value` to arguments that were written into the config before, under `key`",
         "trainer_changes:changed_arguments",
         "name",
         "key",
+        "value",
+        "statement",
     ),
     "trainer.changed_configs": script_items(
         "assignments into a dict that `taker` has copied before", "trainer_changes:changed_configs", "key", "taker"

@@ -97,14 +97,27 @@ def test_hosts_that_a_comma_separates_are_separated_by_an_at_sign() -> None:
     assert launch_after("DS807", text.format("a,c"), files=files) is None
 
 
-def test_a_variable_for_one_command_goes_and_an_exported_one_stays() -> None:
+def test_a_variable_goes_unless_it_may_be_for_other_commands_too() -> None:
     before = "CUDA_VISIBLE_DEVICES=2,3 NAME=x deepspeed --num_gpus=2 train.py\n"
     assert launch_after("DS815", before, gpus=8, script=RAW) == (
         "NAME=x deepspeed --include=localhost:2,3 train.py\n"
     )
     exported = "export CUDA_VISIBLE_DEVICES=2,3\ndeepspeed --num_gpus 2 train.py\n"
-    assert launch_after("DS815", exported, gpus=8, script=RAW) is None
-    assert launch_after("DS815", exported, way=2, gpus=8, script=RAW) is None
+    assert launch_after("DS815", exported + "python test.py\n", gpus=8, script=RAW) is None
+    assert launch_after("DS815", exported + "python test.py\n", way=2, gpus=8, script=RAW) is None
+    assert launch_after("DS815", exported, gpus=8, script=RAW) == ("deepspeed --include localhost:2,3 train.py\n")
+
+
+@pytest.mark.parametrize(("value", "goes"), [("2", True), ('"$N"', True), ('"${N}"', True), ("$N", False)])
+def test_a_variable_that_may_hold_more_words_keeps_its_option(value: str, goes: bool) -> None:
+    text = f"N=2\ndeepspeed --num_gpus {value} --include localhost:0,1 train.py\n"
+    after = "N=2\ndeepspeed --include localhost:0,1 train.py\n"
+    assert launch_after("DS803", text, gpus=4) == (after if goes else None)
+
+
+def test_an_array_that_may_hold_more_words_keeps_its_option() -> None:
+    text = 'N=(2)\ndeepspeed --num_gpus "${N[@]}" --include localhost:0,1 train.py\n'
+    assert launch_after("DS803", text, gpus=4) is None
 
 
 def test_the_number_of_tasks_a_node_is_the_one_to_change() -> None:
@@ -156,6 +169,15 @@ def test_the_device_is_taken_from_the_environment_where_os_is_imported() -> None
 def test_a_script_is_started_by_a_launcher_only_where_python_stands_right_before_it() -> None:
     assert launch_after("DS831", "python train.py --a\n", script=RAW) == "torchrun train.py --a\n"
     assert launch_after("DS831", "python -u train.py\n", script=RAW) is None
+
+
+def test_the_number_of_reserved_gpus_or_nodes_is_changed_in_its_comment() -> None:
+    gpus = "#!/bin/bash\n#SBATCH --gres=gpu:a100:{}\ntorchrun --nproc_per_node=8 train.py\n"
+    assert launch_after("DS817", gpus.format(4), way=2, script=RAW) == gpus.format(8)
+    nodes = "#!/bin/bash\n#SBATCH {}\ntorchrun --nproc_per_node=8 train.py\n"
+    assert launch_after("DS837", nodes.format("--nodes=4"), script=RAW) == nodes.format("--nodes=1")
+    assert launch_after("DS837", nodes.format("-N 4"), script=RAW) == nodes.format("-N 1")
+    assert launch_after("DS837", nodes.format("--nodes=4\n#SBATCH --ntasks=4"), script=RAW) is None
 
 
 OPTIONS = (["--num_gpus", "2"], ["--include", "localhost:0,1"], ["--master_port", "29501"], ["--no_local_rank"])

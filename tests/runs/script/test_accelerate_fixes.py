@@ -136,9 +136,26 @@ def test_gathering_is_switched_on_along_with_it() -> None:
     assert "state_dict=accelerator.get_state_dict(model)" in changed["train.py"]
 
 
+@pytest.mark.parametrize("arguments", ["zero_stage=3", "zero_stage=3, "])
+def test_a_plugin_without_a_config_is_told_to_gather(arguments: str) -> None:
+    save = 'accelerator.unwrap_model(model).save_pretrained("out")'
+    script = SAVING.format(save).replace('hf_ds_config="ds_config.json"', arguments)
+    after = str(script_after("DS785", script, way=3))
+    assert "DeepSpeedPlugin(zero_stage=3, zero3_save_16bit_model=True)" in after
+    assert "state_dict=accelerator.get_state_dict(model)" in after
+
+
 def test_nothing_is_gathered_where_only_one_rank_comes() -> None:
     guarded = 'if accelerator.is_main_process:\n        accelerator.unwrap_model(model).save_pretrained("out")'
     assert mended("DS785", 2, script=SAVING.format(guarded), config=CONFIG) == {}
+
+
+def test_a_plugin_over_several_lines_is_left_alone() -> None:
+    script = SAVING.format("accelerator.get_state_dict(model)")
+    lines = script.replace('hf_ds_config="ds_config.json"', "\n        zero_stage=3\n    ")
+    assert mended("DS784", 2, script=lines) == {}
+    one = script.replace('hf_ds_config="ds_config.json"', "zero_stage=3")
+    assert "DeepSpeedPlugin(zero_stage=3, zero3_save_16bit_model=True)" in str(script_after("DS784", one, way=2))
 
 
 # --- precision ---
@@ -152,6 +169,16 @@ def test_a_precision_is_not_given_twice(form: str) -> None:
     """
     after = script_after("DS788", script, config={**CONFIG, "bf16": {"enabled": True}})
     assert after is None if form.startswith("**") else 'mixed_precision="bf16"' in str(after)
+
+
+def test_a_precision_that_comes_from_elsewhere_is_left_alone() -> None:
+    script = """
+    from accelerate import Accelerator, DeepSpeedPlugin
+    PRECISION = "fp16"
+    plugin = DeepSpeedPlugin(hf_ds_config="ds_config.json")
+    accelerator = Accelerator(deepspeed_plugin=plugin, mixed_precision=PRECISION)
+    """
+    assert script_after("DS788", script, config={**CONFIG, "bf16": {"enabled": True}}) is None
 
 
 # --- Lightning ---

@@ -198,3 +198,30 @@ def test_an_import_of_names_comes_from_the_new_module() -> None:
 
 def test_an_import_of_the_module_stays_since_its_name_is_used_elsewhere() -> None:
     assert mended("DS761", script="import deepspeed\nimport transformers.deepspeed\n") == {}
+
+
+# --- assignments ---
+
+
+ASSIGNED = """
+    from transformers import Trainer, TrainingArguments
+    args = TrainingArguments("out", deepspeed="ds_config.json", learning_rate=0.1)
+    {}
+    Trainer(model=model, args=args, train_dataset=rows).train()
+"""
+FILLED = config(2, optimizer={"type": "AdamW", "params": {"lr": "auto"}})
+
+
+def test_an_assigned_value_is_given_when_the_arguments_are_made() -> None:
+    script = ASSIGNED.format("args.learning_rate = 0.01  # less")
+    after = mended("DS751", script=script, config=FILLED)["train.py"]
+    assert 'args = TrainingArguments("out", deepspeed="ds_config.json", learning_rate=0.01)\n' in after
+    assert "args.learning_rate" not in after
+
+
+@pytest.mark.parametrize(
+    "assignment",
+    ["if late():\n        args.learning_rate = 0.01", "args.learning_rate = best()", "a = args.learning_rate = 1"],
+)
+def test_an_assignment_that_depends_on_something_or_does_more_stays(assignment: str) -> None:
+    assert mended("DS751", script=ASSIGNED.format(assignment), config=FILLED) == {}

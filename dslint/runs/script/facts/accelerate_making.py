@@ -54,11 +54,17 @@ def precisions(facts: Facts) -> tuple[Item, ...]:
     made = only_accelerator(deeds)
     if made is None or not trains_with_deepspeed(facts, made.result) or _is_said_by_file(facts, made):
         return ()
-    is_by_position = any(isinstance(one, ast.Starred) for one in made.node.args) or len(made.node.args) > 2
     asked = mixed_precision(facts)
-    is_fixed = is_by_position or "mixed_precision" in made.spread
-    other = UNDECIDABLE if is_fixed else '"bf16"' if asked == "fp16" else '"fp16"'
+    other = UNDECIDABLE if not _can_be_given(made) else '"bf16"' if asked == "fp16" else '"fp16"'
     return (item(deeds.script, made, {"asked": asked, "other": other}),)
+
+
+def _can_be_given(made: Call) -> bool:
+    """Whether mixed_precision is given by a keyword as a plain text, or not at all."""
+    given = [keyword.value for keyword in made.node.keywords if keyword.arg == "mixed_precision"]
+    if any(isinstance(one, ast.Starred) for one in made.node.args) or len(made.node.args) > 2:
+        return False
+    return "mixed_precision" not in made.spread and all(isinstance(value, ast.Constant) for value in given)
 
 
 def _is_said_by_file(facts: Facts, made: Call) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from typing import Any
 
 from dslint.runs.facts import Facts
 from dslint.runs.item import Item
@@ -10,6 +11,7 @@ from dslint.runs.script.events import Call
 from dslint.runs.script.facts.accelerator import asks, calls_of_accelerator, changes_config, preparations
 from dslint.runs.script.facts.deeds import deeds_of
 from dslint.runs.script.facts.here import Here, is_path
+from dslint.runs.script.facts.plugin_arguments import plugin_fields
 from dslint.runs.script.guards import one_rank_guard
 from dslint.runs.script.items import item
 from dslint.runs.script.reading import Deeds
@@ -24,7 +26,7 @@ def gathered_saves(facts: Facts) -> tuple[Item, ...]:
         return ()
     models = [model for one in preparations(facts) for model in one.of("model")]
     return tuple(
-        item(deeds.script, call, {})
+        item(deeds.script, call, plugin_fields(deeds, call, "zero3_save_16bit_model", True))
         for call in calls_of_accelerator(facts, "get_state_dict", "save_model")
         if any(call.argument(0, "model") is model for model in models)
     )
@@ -35,11 +37,16 @@ def partitioned_saves(facts: Facts) -> tuple[Item, ...]:
     deeds = deeds_of(facts)
     prepared = {id(model): one.call for one in preparations(facts) for model in one.of("model")}
     return tuple(
-        item(deeds.script, call, {"state": _gathered_state(deeds, call, prepared[id(call.receiver)])})
+        item(deeds.script, call, _fields_of_save(deeds, call, prepared[id(call.receiver)]))
         for call in deeds.calls
         if call.dotted == "save_pretrained" and id(call.receiver) in prepared and not asks(deeds, call.spot)
         if _saves_partitions(call) and prepared[id(call.receiver)].spot.order < call.spot.order
     )
+
+
+def _fields_of_save(deeds: Deeds, call: Call, prepared: Call) -> dict[str, Any]:
+    state = _gathered_state(deeds, call, prepared)
+    return {"state": state, **plugin_fields(deeds, call, "zero3_save_16bit_model", True)}
 
 
 def _gathered_state(deeds: Deeds, call: Call, prepared: Call) -> str | Unknown:

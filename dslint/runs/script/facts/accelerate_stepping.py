@@ -24,6 +24,7 @@ from dslint.runs.script.facts.accelerator import (
 from dslint.runs.script.facts.deeds import deeds_of
 from dslint.runs.script.facts.divisions import division_fields
 from dslint.runs.script.facts.here import Here
+from dslint.runs.script.facts.plugin_arguments import plugin_fields
 from dslint.runs.script.items import item, plain, text_at
 from dslint.runs.script.known_calls import NOT_KNOWN
 from dslint.runs.script.reading import Deeds
@@ -88,7 +89,11 @@ def clippings(facts: Facts) -> tuple[Item, ...]:
     for call in calls_of_accelerator(facts, "clip_grad_norm_"):
         asked = plain(call.argument(1, "max_norm"))
         is_limit = isinstance(asked, (int, float)) and not isinstance(asked, bool) and 0 < asked < math.inf
-        fields = {"asked": asked if is_limit else UNDECIDABLE}
+        fields = {
+            "asked": asked if is_limit else UNDECIDABLE,
+            "asked_span": _value_span(Here(deeds_of(facts), call.node), call, "max_norm", 1),
+            **plugin_fields(deeds_of(facts), call, "gradient_clipping", asked),
+        }
         found.append(item(deeds_of(facts).script, call, fields))
     return tuple(found)
 
@@ -129,11 +134,11 @@ def asked_accumulations(facts: Facts) -> tuple[Item, ...]:
 
 
 def _value_span(here: Here, call: Call, name: str, position: int) -> Span | Unknown:
-    """Where the value of an argument is written."""
+    """Where the value of an argument is written, as a number and not as something that brings one."""
     given = [keyword.value for keyword in call.node.keywords if keyword.arg == name]
     if not given and len(call.node.args) > position and not any(map(_is_starred, call.node.args)):
         given = [call.node.args[position]]
-    return here.span(given[0]) if len(given) == 1 else UNDECIDABLE
+    return here.span(given[0]) if len(given) == 1 and isinstance(given[0], ast.Constant) else UNDECIDABLE
 
 
 def _is_starred(node: ast.expr) -> bool:

@@ -159,9 +159,11 @@ def _divisor(node: ast.AST | None) -> ast.expr | None:
 
 def _undivided(here: Here, node: ast.AST) -> dict[str, Any]:
     """What to do in order not to divide: an expression in the place of another one, or a statement less."""
-    if isinstance(node, ast.BinOp):
+    target = here.target(node)
+    is_same = isinstance(node, ast.BinOp) and target is not None and here.code(target) == here.code(node.left)
+    if isinstance(node, ast.BinOp) and not is_same:
         return {"division": here.span(node), "undivided": here.code(node.left), "division_statement": None}
-    return {"division": None, "undivided": None, "division_statement": here.span(node)}
+    return {"division": None, "undivided": None, "division_statement": here.span(here.statement(node))}
 
 
 def _divisor_text(script: Any, node: ast.AST) -> str:

@@ -56,6 +56,7 @@ def _dropped(here: Here, call: Call, limit: Any) -> dict[str, Any]:
     """The statement that clips, and the norm that DeepSpeed can clip by instead: the whole one, of order 2."""
     is_norm = call.dotted.endswith("clip_grad_norm_") and isinstance(limit, (int, float)) and limit > 0
     is_plain = len(call.node.args) <= 2 and {one.arg for one in call.node.keywords} <= {"parameters", "max_norm"}
-    if not is_norm or not is_plain or not here.is_statement():
-        return {"statement": UNDECIDABLE, "max_norm": UNDECIDABLE}
-    return {"statement": here.span(call.node), "max_norm": limit}
+    return {
+        "statement": here.span(call.node) if here.is_statement() else UNDECIDABLE,
+        "max_norm": limit if is_norm and is_plain else UNDECIDABLE,
+    }

@@ -39,8 +39,16 @@ class Here:
         return self.deeds.script.owner(self.node)
 
     def code(self, node: ast.AST) -> str:
-        """The whole text of a node."""
-        return code_at(self.deeds.script, node)
+        """The whole text of a node; its further lines as deep as if its statement began at the margin."""
+        text = code_at(self.deeds.script, node)
+        statement = self.statement(node) if "\n" in text else None
+        if statement is None or '"""' in text or "'''" in text:
+            return text
+        first, *rest = text.split("\n")
+        margin = " " * statement.col_offset
+        if not all(line.startswith(margin) for line in rest if line.strip()):
+            return text
+        return "\n".join([first, *(line[len(margin) :] if line.strip() else line for line in rest)])
 
     def operand(self, node: ast.AST) -> str:
         """The text of a node, in brackets where an attribute or an operator may not follow it."""
@@ -115,9 +123,8 @@ class Here:
 
     def _owners(self, place: ast.AST | None) -> Iterator[tuple[ast.expr, Value]]:
         """The names that a function calls, or calls methods of, with what they mean there."""
-        inside = (
-            {id(node) for node in ast.walk(place) if isinstance(node, ast.Call)} if place is not None else set()
-        )
+        nodes = ast.walk(place) if place is not None else ()
+        inside = {id(node) for node in nodes if isinstance(node, ast.Call)}
         for call in self.deeds.calls:
             if id(call.node) not in inside:
                 continue
@@ -136,12 +143,23 @@ class Here:
         return None
 
     def _holds(self, node: ast.expr, thing: Thing) -> bool:
-        """Whether a name means this thing wherever the function uses it, and is set before the node."""
-        text, place = self.code(node), self.function(node)
-        if any(receiver is not thing and self.code(one) == text for one, receiver in self._owners(place)):
+        """Whether a name means this thing at the node: what was set last before it, and nothing else since."""
+        text, place, line = self.code(node), self.function(node), getattr(self.node, "lineno", 0)
+        stores = sorted(self._stores(place, text), key=lambda one: one.lineno)
+        if stores and stores[0].lineno > line:
             return False
-        lines = [one.lineno for one in self._stores(place, text)]
-        return not lines or min(lines) <= getattr(self.node, "lineno", 0)
+        last = stores[-1] if stores and stores[-1].lineno <= line else None
+        since = 0 if last is None else self._end_of(last)
+        if last is not None and node.lineno < last.lineno:
+            return False
+        others = [one for one, receiver in self._owners(place) if receiver is not thing and one.lineno > since]
+        return all(self.code(one) != text for one in others)
+
+    def _end_of(self, store: ast.expr) -> int:
+        """The line on which the statement that sets a name ends."""
+        statement = self.statement(store)
+        is_assignment = isinstance(statement, ast.Assign)
+        return (statement.end_lineno if is_assignment and statement is not None else None) or store.lineno
 
     def _stores(self, place: ast.AST | None, text: str) -> Iterator[ast.expr]:
         """The places of a function that set a name."""
@@ -165,21 +183,20 @@ class Here:
         found: set[str] = set()
         for one in (place, *(self.above(place) if place is not None else ())):
             if isinstance(one, _FUNCTIONS):
-                parts = list(ast.walk(one))
-                found |= {part.arg for part in parts if isinstance(part, ast.arg)}
-                found |= {
-                    part.id for part in parts if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
-                }
+                found |= {part.arg for part in ast.walk(one) if isinstance(part, ast.arg)}
+                names = [part for part in ast.walk(one) if isinstance(part, ast.Name)]
+                found |= {part.id for part in names if isinstance(part.ctx, ast.Store)}
         return found
 
     def is_set_only_under(self, name: str, guard: ast.AST) -> bool:
         """Whether the function sets a name, but only under the same condition as that of an `if`."""
-        tests = [self.code(one.test) for one in (guard,) if isinstance(one, ast.If)]
+        if not isinstance(guard, ast.If):
+            return False
         stores = list(self._stores(self.function(), name))
-        around = [
-            [self.code(one.test) for one in self.above(store) if isinstance(one, ast.If)] for store in stores
-        ]
-        return bool(stores) and all(any(test in tests for test in one) for one in around)
+        return bool(stores) and all(self._is_under_test(store, self.code(guard.test)) for store in stores)
+
+    def _is_under_test(self, node: ast.AST, test: str) -> bool:
+        return any(isinstance(one, ast.If) and self.code(one.test) == test for one in self.above(node))
 
     def is_set(self, name: str) -> bool:
         """Whether the function sets a name before the node, and never again."""

@@ -168,10 +168,27 @@ def client_optimizers(facts: Facts) -> tuple[Item, ...]:
             "type": name.rpartition(".")[2],
             "is_tested": False if is_own_class else _is_tested(name),
             "is_for_cpu": call.dotted.rpartition(".")[2] in _ON_CPU,
+            "by_cpu": UNDECIDABLE if is_own_class else _by_cpu(Here(deeds, call.node), call),
         }
         given = (node_of(made, 2, "optimizer"), "given to DeepSpeed here")
         found.append(item(deeds.script, call, fields, (given,)))
     return tuple({one.span: one for one in found}.values())
+
+
+_OWN_DEFAULTS = {"torch.optim.Adam": "adamw_mode=False", "torch.optim.AdamW": "weight_decay=0.01"}
+"""Optimizers of torch, with what DeepSpeedCPUAdam has to be told in order to do the same (deepspeed/ops/adam)."""
+
+
+def _by_cpu(here: Here, call: Call) -> str | Unknown:
+    """The same optimizer for states in the memory of the CPU."""
+    node, own, deepspeed = call.node, _OWN_DEFAULTS.get(call.dotted), here.module("deepspeed")
+    names = {keyword.arg for keyword in node.keywords}
+    is_plain = len(node.args) in (1, 2) and names <= {"lr", "betas", "eps", "weight_decay"}
+    if own is None or isinstance(deepspeed, Unknown) or not is_plain or here.has_comments(node):
+        return UNDECIDABLE
+    given = [here.code(one) for one in (*node.args, *node.keywords)]
+    given += [] if own.partition("=")[0] in names else [own]
+    return f"{deepspeed}.ops.adam.DeepSpeedCPUAdam({', '.join(given)})"
 
 
 def _is_unclear(optimizer: Thing) -> bool:
@@ -199,7 +216,8 @@ def optimizers_given(facts: Facts) -> tuple[Item, ...]:
         if is_optimizer(made.argument(2, "optimizer")):
             node = node_of(made, 2, "optimizer")
             is_keyword = any(keyword.value is node for keyword in made.node.keywords)
-            argument: Any = Here(deeds, made.node).span(node) if is_keyword else UNDECIDABLE
+            is_alone = is_keyword and not made.has(6, "lr_scheduler")  # which may be built on this optimizer
+            argument: Any = Here(deeds, made.node).span(node) if is_alone else UNDECIDABLE
             one = item(deeds.script, made, {"argument": argument})
             found.append(Item(one.fields, one.source, deeds.script.span(node), one.related))
     return tuple({one.span: one for one in found}.values())

@@ -83,13 +83,14 @@ def _fields_of_trainer(one: Training) -> dict[str, Any]:
         "algorithm": one.argument("gradient_clip_algorithm", None),
         "precision": one.argument("precision", None),
         "accumulates": one.argument("accumulate_grad_batches", None),
-        "other_precision": UNDECIDABLE if "precision" in one.trainer.spread else _other_precision(one),
+        "other_precision": _other_precision(one),
     }
 
 
 def _other_precision(one: Training) -> str | Unknown:
     """The code of the same precision in the other 16-bit type."""
-    found = OTHER_PRECISION.get(str(one.argument("precision", None)))
+    node = node_of(one.trainer, None, "precision")
+    found = OTHER_PRECISION.get(str(one.argument("precision", None))) if isinstance(node, ast.Constant) else None
     return UNDECIDABLE if found is None else f'"{found}"'
 
 

@@ -102,10 +102,12 @@ def unstepped_backwards(facts: Facts) -> tuple[Item, ...]:
 
 
 def _step_after(here: Here, call: Call, engine: Thing, passes: list[Call]) -> str | Unknown:
-    """The engine's step, to come after the only backward pass."""
+    """The engine's step, to come after the only backward pass; Unknown where the script divides or counts."""
     contexts = [one.name.startswith("engine.") for one in call.spot.contexts if isinstance(one, Thing)]
+    is_divided = any(one.kind == "operation" and one.name == "/" for one in origins(call.argument(0, "loss"), 12))
+    asks = any(one.dotted == "is_gradient_accumulation_boundary" for one in here.deeds.calls)
     name = here.name_of(engine)
-    if isinstance(name, Unknown) or len(passes) != 1 or any(contexts) or not _is_line(here):
+    if isinstance(name, Unknown) or len(passes) != 1 or any(contexts) or is_divided or asks or not _is_line(here):
         return UNDECIDABLE
     return f"{name}.step()"
 

@@ -12,10 +12,13 @@ from dslint.runs.item import Item
 from dslint.runs.script.config_use import config_uses
 from dslint.runs.script.events import Store
 from dslint.runs.script.facts.deeds import deeds_of
+from dslint.runs.script.facts.here import Here
 from dslint.runs.script.facts.trainer_objects import gives_config
 from dslint.runs.script.items import item, plain
+from dslint.runs.script.reading import Deeds
 from dslint.runs.script.values import Entry, Table
 from dslint.runs.trainer_arguments import TrainerArguments
+from dslint.runs.unknown import UNDECIDABLE
 
 CHANGEABLE = frozenset(
     [
@@ -52,7 +55,7 @@ def changed_arguments(facts: Facts) -> tuple[Item, ...]:
         filled = [path for path in paths if facts.config.written(path) == "auto"]
         if not filled or not store.spot.is_called or plain(store.value) == _made_with(arguments, store.name):
             continue
-        fields = {"name": store.name, "key": ".".join(filled[0])}
+        fields = {"name": store.name, "key": ".".join(filled[0]), **_assignment(deeds_of(facts), store)}
         elsewhere = (*facts.config.place(filled[0]), "was filled when the arguments were made")
         script = deeds_of(facts).script
         made = item(script, store, fields)
@@ -67,6 +70,18 @@ def changed_arguments(facts: Facts) -> tuple[Item, ...]:
             )
         )
     return tuple(found)
+
+
+def _assignment(deeds: Deeds, store: Store) -> dict[str, Any]:
+    """What is assigned, where that doesn't depend on anything, and the statement that does nothing else."""
+    here = Here(deeds, store.node)
+    statement = here.statement()
+    is_plain = isinstance(statement, ast.Assign) and statement.targets == [store.node]
+    is_sure = is_plain and not store.spot.guards and not store.spot.loops
+    return {
+        "value": plain(store.value) if is_sure else UNDECIDABLE,
+        "statement": here.span(statement) if is_sure else UNDECIDABLE,
+    }
 
 
 def _made_with(arguments: TrainerArguments, name: str) -> Any:
