@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from dslint.documents.config_reader import read_config
+from dslint.documents.discover import CODE_ENDINGS
 from dslint.documents.document import Document
 from dslint.documents.source import Source
 from dslint.documents.yaml_reader import read_yaml
@@ -58,7 +59,7 @@ def _changed(source: Source, changes: Sequence[Change]) -> Source:
 
 
 def _is_code(source: Source) -> bool:
-    return source.path.endswith((".py", ".sh", ".bash", ".slurm", ".sbatch"))
+    return source.path.lower().endswith(CODE_ENDINGS)
 
 
 def _read_again(document: Document, source: Source) -> Document:
@@ -69,9 +70,9 @@ def _edits(change: Change) -> list[Edit]:
     if isinstance(change, KeyChange):
         return _edits_of_keys(change)
     if isinstance(change, WritePlainly):
-        from dslint.fixes import json_plainly
+        from dslint.fixes.json_text.plainly import written_anew
 
-        return json_plainly.written_anew(change.document)
+        return written_anew(change.document)
     if change.source.path.endswith(".py"):
         return _edits_of_python(change)
     return _edits_of_shell(change)
@@ -82,9 +83,9 @@ def _edits_of_keys(change: KeyChange) -> list[Edit]:
     if document.language == "python" and document.source.path.endswith(".py"):
         return _edits_of_a_dict(change)
     if document.language == "yaml":
-        from dslint.fixes import yaml_edits as writer
+        from dslint.fixes.yaml_text import edits as writer
     else:
-        from dslint.fixes import json_edits as writer  # type: ignore[no-redef]
+        from dslint.fixes.json_text import edits as writer  # type: ignore[no-redef]
     if isinstance(change, SetKey):
         return writer.set_key(document, change.path, change.value)
     if isinstance(change, DeleteKey):
@@ -95,38 +96,38 @@ def _edits_of_keys(change: KeyChange) -> list[Edit]:
 
 
 def _edits_of_a_dict(change: KeyChange) -> list[Edit]:
-    from dslint.fixes import python_edits
+    from dslint.fixes.python_code import edits
 
     if isinstance(change, SetKey):
-        return python_edits.set_key(change.document, change.path, change.value)
+        return edits.set_key(change.document, change.path, change.value)
     if isinstance(change, DeleteKey):
-        return python_edits.delete_key(change.document, change.path)
+        return edits.delete_key(change.document, change.path)
     if isinstance(change, RenameKey):
-        return python_edits.rename_key(change.document, change.path, change.name)
+        return edits.rename_key(change.document, change.path, change.name)
     raise CannotEditError("an entry of a dict in a script is not moved")
 
 
 def _edits_of_python(change: CodeChange) -> list[Edit]:
-    from dslint.fixes import python_edits
+    from dslint.fixes.python_code import edits
 
     if isinstance(change, ReplaceCode):
-        return python_edits.replace_code(change.source, change.span, change.text)
+        return edits.replace_code(change.source, change.span, change.text)
     if isinstance(change, DeleteCode):
-        return python_edits.delete_code(change.source, change.span)
+        return edits.delete_code(change.source, change.span)
     if isinstance(change, InsertCode):
-        return python_edits.insert_code(change.source, change.span, change.text, change.after)
+        return edits.insert_code(change.source, change.span, change.text, change.after)
     if isinstance(change, SetArguments):
-        return python_edits.set_arguments(change.source, change.span, change.arguments)
-    return python_edits.unguard(change.source, change.span)
+        return edits.set_arguments(change.source, change.span, change.arguments)
+    return edits.unguard(change.source, change.span)
 
 
 def _edits_of_shell(change: CodeChange) -> list[Edit]:
-    from dslint.fixes import shell_edits
+    from dslint.fixes.shell_words import edits
 
     if isinstance(change, ReplaceCode):
-        return shell_edits.replace_word(change.source, change.span, change.text)
+        return edits.replace_word(change.source, change.span, change.text)
     if isinstance(change, DeleteCode):
-        return shell_edits.delete_words(change.source, change.span)
+        return edits.delete_words(change.source, change.span)
     if isinstance(change, InsertCode):
-        return shell_edits.insert_word(change.source, change.span, change.text, change.after)
+        return edits.insert_word(change.source, change.span, change.text, change.after)
     raise CannotEditError("a shell script has no calls")

@@ -20,7 +20,7 @@ class RuleFix:
 
     A target is a config key (`config.bf16.enabled`), an argument of the Trainer (`arguments.bf16`), the name of
     the loop's item (the key, the call or the word that the finding is about), or a field of the item that holds
-    a place (`call.receiver`).
+    a place (`call.receiver`); one that is absent is skipped where something is to be taken out or replaced.
 
     Attributes:
         tier: `safe` (the meaning stays), `unsafe` (what is trained changes, or a person must choose) or

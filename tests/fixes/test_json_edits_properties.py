@@ -16,7 +16,7 @@ from dslint.documents.config_reader import read_config
 from dslint.documents.document import Document, NodePath
 from dslint.documents.source import Source, Span
 from dslint.fixes.edit import CannotEditError, Edit, applied, undoing
-from dslint.fixes.json_edits import delete_key, move_key, rename_key, set_key
+from dslint.fixes.json_text.edits import delete_key, move_key, rename_key, set_key
 from tests.fixes.json_texts import TidyText, WildText, random_config, random_look
 
 NEW_VALUES = (

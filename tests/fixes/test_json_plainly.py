@@ -9,7 +9,7 @@ import pytest
 from dslint.documents.config_reader import read_config
 from dslint.documents.source import Source
 from dslint.fixes.edit import CannotEditError, applied
-from dslint.fixes.json_plainly import written_anew
+from dslint.fixes.json_text.plainly import written_anew
 
 
 def anew(text: str) -> str:

@@ -9,8 +9,8 @@ from dslint.documents.notebook_reader import NotebookSource
 from dslint.documents.python_reader import read_script
 from dslint.documents.source import Source, Span
 from dslint.fixes.edit import CannotEditError, Edit, applied
-from dslint.fixes.python_dicts import delete_key, rename_key, set_key
-from dslint.fixes.python_edits import delete_code, insert_code, replace_code, set_arguments, unguard
+from dslint.fixes.python_code.dicts import delete_key, rename_key, set_key
+from dslint.fixes.python_code.edits import delete_code, insert_code, replace_code, set_arguments, unguard
 from dslint.runs.script.config_use import as_document, config_uses
 from dslint.runs.script.reading import read_deeds
 from dslint.runs.script.values import Table

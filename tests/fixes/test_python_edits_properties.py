@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from dslint.documents.source import Source, Span
 from dslint.fixes.edit import CannotEditError, Edit, applied, undoing
-from dslint.fixes.python_edits import delete_code, insert_code, replace_code, set_arguments, unguard
+from dslint.fixes.python_code.edits import delete_code, insert_code, replace_code, set_arguments, unguard
 from tests.fixes.python_texts import Mirror, RandomScript, dump
 
 SEEDS = st.integers(0, 2**32)

@@ -6,7 +6,7 @@ import pytest
 
 from dslint.documents.source import Source, Span
 from dslint.fixes.edit import CannotEditError, Edit, applied
-from dslint.fixes.shell_edits import delete_words, insert_word, replace_word
+from dslint.fixes.shell_words.edits import delete_words, insert_word, replace_word
 
 COMMAND = "deepspeed --num_gpus 8 train.py \\\n    --a 1 \\\n    --b=2 \\\n    --c  # x\n"
 

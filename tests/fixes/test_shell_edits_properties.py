@@ -16,7 +16,7 @@ from dslint.documents.shell_document import Command
 from dslint.documents.shell_reader import read_shell
 from dslint.documents.source import Source, Span
 from dslint.fixes.edit import CannotEditError, Edit, applied, undoing
-from dslint.fixes.shell_edits import delete_words, insert_word, replace_word
+from dslint.fixes.shell_words.edits import delete_words, insert_word, replace_word
 
 SEEDS = st.integers(0, 2**32)
 SETTLED = settings(max_examples=200, deadline=None)

@@ -9,7 +9,7 @@ from dslint.documents.document import Document
 from dslint.documents.source import Source
 from dslint.documents.yaml_reader import read_yaml
 from dslint.fixes.edit import CannotEditError, Edit, applied
-from dslint.fixes.yaml_edits import delete_key, move_key, rename_key, set_key
+from dslint.fixes.yaml_text.edits import delete_key, move_key, rename_key, set_key
 
 CONFIG = """\
 # made by hand

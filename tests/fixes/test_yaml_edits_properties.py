@@ -17,8 +17,8 @@ from dslint.documents.source import Source
 from dslint.documents.yaml_reader import read_yaml
 from dslint.fixes.edit import CannotEditError, Edit, applied, undoing
 from dslint.fixes.plain_data import same, with_name, with_value, without
-from dslint.fixes.yaml_edits import delete_key, move_key, rename_key, set_key
-from dslint.fixes.yaml_writing import write_inline
+from dslint.fixes.yaml_text.edits import delete_key, move_key, rename_key, set_key
+from dslint.fixes.yaml_text.writing import write_inline
 
 NAMES = ("zero_stage", "a", "b c", "no", "stage3", "größe", "on", "x.y", "1")
 PLAIN = (

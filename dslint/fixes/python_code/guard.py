@@ -8,9 +8,9 @@ from itertools import pairwise
 import libcst as cst
 
 from dslint.fixes.edit import CannotEditError
-from dslint.fixes.python_names import names_of
-from dslint.fixes.python_statements import Line, Place, lines_of, put_before, with_leading
-from dslint.fixes.python_tree import Change, Changed, Found
+from dslint.fixes.python_code.names import names_of
+from dslint.fixes.python_code.statements import Line, Place, lines_of, put_before, with_leading
+from dslint.fixes.python_code.tree import Change, Changed, Found
 
 
 def freeing(place: Place) -> Change:

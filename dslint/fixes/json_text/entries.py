@@ -6,9 +6,9 @@ from typing import Any
 
 from dslint.documents.source import Span
 from dslint.fixes.edit import Edit
-from dslint.fixes.json_layout import Container, Entry, Layout
-from dslint.fixes.json_style import is_expanded, style_in
-from dslint.fixes.values import Style, written_key, written_value
+from dslint.fixes.json_text.layout import Container, Entry, Layout
+from dslint.fixes.json_text.style import is_expanded, style_in
+from dslint.fixes.json_text.values import Style, written_key, written_value
 
 
 def inserted(layout: Layout, container: Container, name: object, value: Any, comment: str = "") -> list[Edit]:

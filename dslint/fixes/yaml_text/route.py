@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from dslint.documents.document import NodePath
 from dslint.fixes.edit import CannotEditError
-from dslint.fixes.yaml_layout import Entry, Node, YamlLayout
+from dslint.fixes.yaml_text.layout import Entry, Node, YamlLayout
 
 
 @dataclass(frozen=True)

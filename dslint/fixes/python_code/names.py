@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from dslint.fixes.python_tree import parsed
+from dslint.fixes.python_code.tree import parsed
 
 _LEAVING = (ast.Return, ast.Raise, ast.Break, ast.Continue)
 

@@ -12,7 +12,7 @@ import libcst as cst
 from dslint.documents.python_reader import Script
 from dslint.documents.source import Source, Span
 from dslint.fixes.edit import CannotEditError
-from dslint.fixes.python_tree import Changed, parsed
+from dslint.fixes.python_code.tree import Changed, parsed
 
 _WITHOUT_BRACKETS = (cst.NamedExpr, cst.Yield, cst.Tuple)
 

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import libcst as cst
 
 from dslint.fixes.edit import CannotEditError
-from dslint.fixes.python_tree import Change, Changed, Found, Tree
+from dslint.fixes.python_code.tree import Change, Changed, Found, Tree
 
 Line: TypeAlias = cst.SimpleStatementLine | cst.BaseCompoundStatement
 Block: TypeAlias = cst.Module | cst.IndentedBlock

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from dslint.fixes.json_layout import Container, Entry, Layout
-from dslint.fixes.values import Style
+from dslint.fixes.json_text.layout import Container, Entry, Layout
+from dslint.fixes.json_text.values import Style
 
 _COLON = re.compile(r"[ \t]*:[ \t]*")
 _SEPARATOR = re.compile(r",[ \t]*")

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from dslint.fixes.edit import CannotEditError, Edit
-from dslint.fixes.yaml_layout import Entry, Node, YamlLayout
-from dslint.fixes.yaml_route import Route
-from dslint.fixes.yaml_writing import needs_quotes, write_block, write_inline
+from dslint.fixes.yaml_text.layout import Entry, Node, YamlLayout
+from dslint.fixes.yaml_text.route import Route
+from dslint.fixes.yaml_text.writing import needs_quotes, write_block, write_inline
 
 _QUOTES = ("'", '"')
 _USUAL_STEP = "  "

@@ -11,12 +11,12 @@ import libcst as cst
 from dslint.documents.document import Document, NodePath
 from dslint.documents.source import Span
 from dslint.fixes.edit import CannotEditError, Edit, applied
-from dslint.fixes.python_arguments import with_arguments
-from dslint.fixes.python_entries import entry_of, text_of
-from dslint.fixes.python_removal import removal_of
-from dslint.fixes.python_rows import put_back, row_of
-from dslint.fixes.python_tree import Change, Changed, Found, Tree, check, read_tree
-from dslint.fixes.python_values import argument, in_place_of, python_code, quoted
+from dslint.fixes.python_code.arguments import with_arguments
+from dslint.fixes.python_code.entries import entry_of, text_of
+from dslint.fixes.python_code.removal import removal_of
+from dslint.fixes.python_code.rows import put_back, row_of
+from dslint.fixes.python_code.tree import Change, Changed, Found, Tree, check, read_tree
+from dslint.fixes.python_code.values import argument, in_place_of, python_code, quoted
 
 _DATA = (".json", ".hjson", ".yaml", ".yml")
 

@@ -14,11 +14,11 @@ from dslint.documents.document import Document, NodePath
 from dslint.documents.source import Span
 from dslint.fixes.composition import composed
 from dslint.fixes.edit import CannotEditError, Edit
-from dslint.fixes.json_entries import comment_behind, inserted, taken_out
-from dslint.fixes.json_layout import NOT_SAFE, Entry, Layout, laid_out, read_after
-from dslint.fixes.json_style import style_in
+from dslint.fixes.json_text.entries import comment_behind, inserted, taken_out
+from dslint.fixes.json_text.layout import NOT_SAFE, Entry, Layout, laid_out, read_after
+from dslint.fixes.json_text.style import style_in
+from dslint.fixes.json_text.values import Style, Verbatim, written_key, written_value
 from dslint.fixes.plain_data import nested, same, with_name, with_value, without
-from dslint.fixes.values import Style, Verbatim, written_key, written_value
 
 _COMMENT_IN_TEXT = re.compile(r"(?<!\s)(?:\s*,\s*(?:(?://|#).*|/\*.*\*/)?|\s+(?://|#\s).*|\s+/\*.*\*/)$")
 _LONGEST_TEXT = 1000  # characters of a text without quotes in which a comment is looked for

@@ -9,7 +9,7 @@ from dslint.documents.shell_document import Piece
 from dslint.documents.shell_reader import read_shell
 from dslint.documents.source import Source, Span
 from dslint.fixes.edit import CannotEditError, Edit, applied
-from dslint.fixes.shell_meaning import Meaning, Token, fields, filled, holds, tokens_of
+from dslint.fixes.shell_words.meaning import Meaning, Token, fields, filled, holds, tokens_of
 
 Content: TypeAlias = tuple[str, str, "Meaning | list[Meaning]"]
 """Role, name and meaning of a token; a list of words for a text whose blanks don't matter."""

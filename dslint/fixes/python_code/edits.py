@@ -12,13 +12,20 @@ import libcst as cst
 
 from dslint.documents.source import Source, Span
 from dslint.fixes.edit import CannotEditError, Edit, applied
-from dslint.fixes.python_arguments import place_of, with_arguments
-from dslint.fixes.python_dicts import delete_key, rename_key, set_key
-from dslint.fixes.python_guard import freeing
-from dslint.fixes.python_removal import removal_of
-from dslint.fixes.python_statements import insertion, parsed_line, statement_around
-from dslint.fixes.python_tree import Change, Changed, Found, Tree, read_tree
-from dslint.fixes.python_values import argument, expression, in_brackets, in_place_of, is_expression, only_replaces
+from dslint.fixes.python_code.arguments import place_of, with_arguments
+from dslint.fixes.python_code.dicts import delete_key, rename_key, set_key
+from dslint.fixes.python_code.guard import freeing
+from dslint.fixes.python_code.removal import removal_of
+from dslint.fixes.python_code.statements import insertion, parsed_line, statement_around
+from dslint.fixes.python_code.tree import Change, Changed, Found, Tree, read_tree
+from dslint.fixes.python_code.values import (
+    argument,
+    expression,
+    in_brackets,
+    in_place_of,
+    is_expression,
+    only_replaces,
+)
 
 __all__ = [
     "delete_code",

@@ -10,7 +10,7 @@ import libcst as cst
 from dslint.documents.document import Document, NodePath
 from dslint.documents.source import Span
 from dslint.fixes.edit import CannotEditError
-from dslint.fixes.python_tree import Found, Tree
+from dslint.fixes.python_code.tree import Found, Tree
 
 
 @dataclass(frozen=True)

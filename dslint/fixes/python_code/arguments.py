@@ -9,9 +9,9 @@ import libcst as cst
 
 from dslint.documents.source import Span
 from dslint.fixes.edit import CannotEditError
-from dslint.fixes.python_rows import Row, put_back, row_of
-from dslint.fixes.python_tree import Tree
-from dslint.fixes.python_values import in_brackets
+from dslint.fixes.python_code.rows import Row, put_back, row_of
+from dslint.fixes.python_code.tree import Tree
+from dslint.fixes.python_code.values import in_brackets
 
 Values = Mapping[str, cst.BaseExpression | None]
 

@@ -6,9 +6,9 @@ import libcst as cst
 
 from dslint.documents.source import Span
 from dslint.fixes.edit import CannotEditError
-from dslint.fixes.python_rows import index_in, put_back, row_of
-from dslint.fixes.python_statements import removal, statement_around
-from dslint.fixes.python_tree import Change, Changed, Found, Tree
+from dslint.fixes.python_code.rows import index_in, put_back, row_of
+from dslint.fixes.python_code.statements import removal, statement_around
+from dslint.fixes.python_code.tree import Change, Changed, Found, Tree
 
 _ASSIGNMENTS = (cst.Assign, cst.AnnAssign, cst.AugAssign)
 

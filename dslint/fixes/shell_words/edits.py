@@ -10,10 +10,10 @@ from dslint.documents.shell_document import Assignment, Command, Comment, ShellD
 from dslint.documents.shell_reader import read_shell
 from dslint.documents.source import Source, Span
 from dslint.fixes.edit import CannotEditError, Edit, applied
-from dslint.fixes.shell_layout import cut_out, put_behind, whole_line
-from dslint.fixes.shell_meaning import Token, tokens_of
-from dslint.fixes.shell_quoting import as_words, inside_quotes, meanings_of
-from dslint.fixes.shell_trial import Trial, hold_against, stand_in_for
+from dslint.fixes.shell_words.layout import cut_out, put_behind, whole_line
+from dslint.fixes.shell_words.meaning import Token, tokens_of
+from dslint.fixes.shell_words.quoting import as_words, inside_quotes, meanings_of
+from dslint.fixes.shell_words.trial import Trial, hold_against, stand_in_for
 
 
 def replace_word(source: Source, span: Span, text: str) -> list[Edit]:

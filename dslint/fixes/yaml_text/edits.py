@@ -14,10 +14,10 @@ from dslint.documents.yaml_reader import read_yaml
 from dslint.fixes.composition import composed
 from dslint.fixes.edit import CannotEditError, Edit, applied
 from dslint.fixes.plain_data import nested, same, with_name, with_value, without
-from dslint.fixes.yaml_entries import inserted, renamed, replaced, taken_out
-from dslint.fixes.yaml_layout import Entry, YamlLayout, lay_out
-from dslint.fixes.yaml_moves import with_written_value
-from dslint.fixes.yaml_route import Route, Step, places_of, route_to, shown
+from dslint.fixes.yaml_text.entries import inserted, renamed, replaced, taken_out
+from dslint.fixes.yaml_text.layout import Entry, YamlLayout, lay_out
+from dslint.fixes.yaml_text.moves import with_written_value
+from dslint.fixes.yaml_text.route import Route, Step, places_of, route_to, shown
 
 _NOT_SAFE = "the text is written in a way that dslint can't edit safely"
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dslint.fixes.edit import Edit
-from dslint.fixes.yaml_layout import Entry, YamlLayout
-from dslint.fixes.yaml_route import Route
+from dslint.fixes.yaml_text.layout import Entry, YamlLayout
+from dslint.fixes.yaml_text.route import Route
 
 
 def with_written_value(before: Route, after: Route) -> list[Edit]:

@@ -8,7 +8,7 @@ import shlex
 from dslint.documents.shell_document import Piece
 from dslint.documents.shell_words import WordReader, as_text
 from dslint.fixes.edit import CannotEditError
-from dslint.fixes.shell_meaning import Meaning, meaning
+from dslint.fixes.shell_words.meaning import Meaning, meaning
 
 _HARMLESS = re.compile(r"[\w@%+=:,./-]*", re.ASCII)
 _ESCAPED_IN_QUOTES = re.compile(r'["`\\]')

@@ -1,0 +1,1 @@
+"""Edits of JSON and Hjson text."""

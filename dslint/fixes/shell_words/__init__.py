@@ -1,0 +1,1 @@
+"""Edits of the words of shell scripts."""
