@@ -161,7 +161,7 @@ def _gpu(name: str | None) -> Gpu | None:
         raise UsageError(f"--gpu {name}: {error}") from None
 
 
-def release(text: str | None) -> Release | None:
+def release(text: str | None, option: str = "--deepspeed") -> Release | None:
     """A release that an option names.
 
     Raises:
@@ -174,7 +174,7 @@ def release(text: str | None) -> Release | None:
     try:
         return parse_release(text)
     except ValueError as error:
-        raise UsageError(f"DeepSpeed {text}: {error}") from None
+        raise UsageError(f"{option} {text}: {error}") from None
 
 
 def print_report(
@@ -354,7 +354,8 @@ def modernise_files(options: argparse.Namespace) -> int:
     """`dslint modernise`."""
     from dslint.fix_commands import modernise
 
-    return modernise(options, release(options.target_deepspeed), release(options.written_for))
+    target = release(options.target_deepspeed, "--target-deepspeed")
+    return modernise(options, target, release(options.written_for, "--written-for"))
 
 
 def look_at_this_machine(options: argparse.Namespace) -> int:

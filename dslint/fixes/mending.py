@@ -19,7 +19,7 @@ from dslint.fixes.policy import Policy
 from dslint.inputs import Reading
 from dslint.rulebook.finding import Finding, FindingFix
 
-MOST_FIXES = 200
+MOST_ATTEMPTS = 500
 """Fixes that are tried on files that belong together; more only come up where fixes call for one another."""
 
 Findings = Sequence[Finding]
@@ -80,7 +80,7 @@ def mend(
     bench = _Bench(judge, reading)
     while (candidate := bench.next_candidate(policy, is_wanted)) is not None:
         bench.attempt(*candidate)
-    return Mended(bench.reading, tuple(bench.applied), tuple(bench.not_applied))
+    return Mended(bench.reading, tuple(bench.applied), tuple(bench.failed.values()))
 
 
 @dataclass
@@ -91,8 +91,8 @@ class _Bench:
     reading: Reading
     findings: Findings = ()
     applied: list[Applied] = field(default_factory=list)
-    not_applied: list[NotApplied] = field(default_factory=list)
-    tried: set[tuple[str, str, str, int]] = field(default_factory=set)
+    failed: dict[Identity, NotApplied] = field(default_factory=dict)
+    attempts: int = 0
     seen: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -102,34 +102,35 @@ class _Bench:
     def next_candidate(
         self, policy: Policy, is_wanted: Callable[[Finding], bool]
     ) -> tuple[Finding, FindingFix] | None:
-        """The next finding with a fix that was not tried on it; safe ones first, the worst first."""
-        if len(self.applied) + len(self.not_applied) >= MOST_FIXES:
+        """The next finding with a fix that did not fail yet; safe ones first, the worst first."""
+        if self.attempts >= MOST_ATTEMPTS:
             return None
         candidates = [
             (finding, fix)
             for finding in self.findings
             if is_wanted(finding)
             and (fix := policy.pick(finding)) is not None
-            and _identity(finding, fix) not in self.tried
+            and _identity(finding, fix) not in self.failed
         ]
         return min(candidates, key=lambda pair: _urgency(*pair), default=None)
 
     def attempt(self, finding: Finding, fix: FindingFix) -> None:
         """Makes a fix; takes it back where it doesn't help."""
-        self.tried.add(_identity(finding, fix))
+        self.attempts += 1
         try:
             files = self.changed(fix)
         except CannotEditError as error:
-            self.not_applied.append(NotApplied(finding, fix, str(error)))
+            self.failed[_identity(finding, fix)] = NotApplied(finding, fix, str(error))
             return
         reading = with_files(self.reading, [after for _, after in files])
         findings = self.judge(reading)
         harm = next(self.harms(finding, fix, files, reading, findings), None)
         if harm is not None:
-            self.not_applied.append(NotApplied(finding, fix, f"it was taken back, since {harm}"))
+            self.failed[_identity(finding, fix)] = NotApplied(finding, fix, f"it was taken back, since {harm}")
             return
         self.reading, self.findings = reading, findings
         self.seen.add(_content(reading))
+        self.failed.clear()  # what could not be done before may be possible now
         self.applied.append(Applied(finding, fix, files))
 
     def changed(self, fix: FindingFix) -> tuple[tuple[Source, Source], ...]:
@@ -177,8 +178,12 @@ class _Bench:
             yield f"it brings {code} in {path}: {message}"
 
 
-def _identity(finding: Finding, fix: FindingFix) -> tuple[str, str, str, int]:
-    return finding.code, finding.location.source.path, f"{finding.message}\0{fix.title}", fix.number
+Identity = tuple[str, str, int, str, int]
+
+
+def _identity(finding: Finding, fix: FindingFix) -> Identity:
+    place = finding.location
+    return finding.code, place.source.path, place.span.start, finding.message, fix.number
 
 
 def _urgency(finding: Finding, fix: FindingFix) -> tuple[bool, bool, str, int]:
