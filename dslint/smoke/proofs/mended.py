@@ -15,6 +15,7 @@ from dslint.smoke.proofs.script_cases import has_script, script_trial_of
 NOT_HERE = (
     (r"op had not been implemented on CPU backend", "needs a GPU: the CPU has no such op"),
     (r"Error building extension 'dc'", "needs a GPU: DeepCompile's op isn't built without one"),
+    (r"Cannot access accelerator device when none is available", "needs a GPU"),
     (r"async_io op", "needs libaio, which the op for NVMe is built with"),
     (r"^NotDeepSpeedError", "is then no run with DeepSpeed, as the fix says"),
     (r"Not able to determine model policy", "needs a model whose layers tensor parallelism knows"),
