@@ -81,7 +81,9 @@ def fixes_lines(records: Sequence[Record]) -> list[str]:
             f"{len(run) - len(failed)} of {len(run)} that were run train or come to their end; "
             f"{len(proofs) - len(run)} were not run."
         )
-        lines += [f"  - {proof['code']} {proof['example']}: {proof['complaints'][0]}" for proof in failed]
+        lines += [
+            f"  - {proof['code']} {proof['example']}: {proof['complaints'][0].splitlines()[0]}" for proof in failed
+        ]
         reasons = Counter(proof["not_run"] for proof in proofs if proof["not_run"])
         lines += [f"  - {count} not run: {reason}" for reason, count in reasons.most_common()]
     return lines
