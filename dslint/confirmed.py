@@ -79,6 +79,7 @@ def confirm(
         SmokeError: if nothing can be tried here.
     """
     verdicts: dict[Identity, Confirmation] = {}
+    reading = bench.with_files_of_runs(reading)
     trying = Policy(unsafe=True, choices=policy.choices, takes_first=True)
     runs_of_files = [pairing.sources for pairing in _runs(reading, bench)]
     for paths in together(reading, runs_of_files):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from dslint.documents.source import Source
 from dslint.fixes.mending import Applied, Mended, NotApplied, mend, only, together, with_files
 from dslint.fixes.policy import Policy
-from dslint.inputs import Reading
+from dslint.inputs import Reading, with_more
 from dslint.linked import runs_in
 from dslint.lint import Report, check_reading
 from dslint.rulebook.cache import shipped_rules
@@ -61,6 +61,7 @@ def fix(
     wanted = frozenset(rule.code for rule in rules)
     bench = Bench(options, settings, (*shipped_rules(), *OWN_RULES))
     report = check_reading(reading, options, rules, settings)
+    reading = bench.with_files_of_runs(reading)
     mended = [
         _kept(part, mend(part, bench.findings, policy, lambda finding: finding.code in wanted), objection)
         for part in bench.parts(reading, report.findings, policy)
@@ -105,6 +106,13 @@ class Bench:
     def findings(self, reading: Reading) -> Sequence[Finding]:
         """What all rules find."""
         return check_reading(reading, self.options, self.rules, self.settings, changes_of).findings
+
+    def with_files_of_runs(self, reading: Reading) -> Reading:
+        """The files, with those that runs lead to in the folders that were named."""
+        if not reading.folders:
+            return reading
+        runs = runs_in(reading, self.settings, self.options)
+        return with_more(reading, (source for pairing in runs for source in pairing.sources))
 
     def parts(self, reading: Reading, findings: Sequence[Finding], policy: Policy) -> list[Reading]:
         """The files with something to mend, those together that form runs together."""

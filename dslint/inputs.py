@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
-from dslint.documents.discover import CODE_ENDINGS, SCRIPT_ENDINGS, YAML_ENDINGS, files_below
+from dslint.documents.discover import CODE_ENDINGS, SCRIPT_ENDINGS, SHELL_ENDINGS, YAML_ENDINGS, files_below
 from dslint.documents.document import Document
 from dslint.documents.source import Source, UnreadableFileError, read_source
 from dslint.runs.accelerate import is_accelerate
@@ -32,6 +32,7 @@ class Reading:
         troubles: files that could not be read.
         found: paths that were found in a folder, where other tools have files too.
         files: number of files that were read.
+        folders: folders that were named, to be searched.
     """
 
     configs: tuple[Source, ...]
@@ -41,6 +42,7 @@ class Reading:
     troubles: tuple[FileTrouble, ...]
     found: frozenset[str]
     files: int
+    folders: tuple[str, ...] = ()
 
     @property
     def sources(self) -> list[Source]:
@@ -91,7 +93,34 @@ def read(paths: Sequence[str], is_excluded: Callable[[str], bool] | None = None)
         troubles=tuple(troubles),
         found=frozenset(found),
         files=files,
+        folders=tuple(path for path in paths if os.path.isdir(path)),
     )
+
+
+def with_more(reading: Reading, sources: Iterable[Source]) -> Reading:
+    """The reading with further files of folders that were named, which a search leaves out by themselves.
+
+    A script without a word of DeepSpeed is one, where a launch command leads to it.
+    """
+    known = {os.path.realpath(source.path) for source in reading.sources}
+    more: dict[str, Source] = {}
+    for source in sources:
+        path = os.path.realpath(source.path)
+        if path not in known and any(_is_below(path, folder) for folder in reading.folders):
+            more.setdefault(path, source)
+    new = list(more.values())
+    endings = (SCRIPT_ENDINGS, SHELL_ENDINGS, (*CODE_ENDINGS, *YAML_ENDINGS))
+    return replace(
+        reading,
+        scripts=(*reading.scripts, *(one for one in new if one.path.lower().endswith(endings[0]))),
+        shells=(*reading.shells, *(one for one in new if one.path.lower().endswith(endings[1]))),
+        configs=(*reading.configs, *(one for one in new if not one.path.lower().endswith(endings[2]))),
+        found=reading.found | {one.path for one in new},
+    )
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path.startswith(os.path.join(os.path.realpath(folder), ""))
 
 
 def _expand(paths: Sequence[str], is_excluded: Callable[[str], bool] | None) -> list[tuple[str, bool]]:

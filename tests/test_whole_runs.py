@@ -6,11 +6,17 @@ Each file in wholeruns/ has a sentence, files, and what is expected: `path:line 
 
 from __future__ import annotations
 
+import ast
 import os
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
+from dslint.fixes.policy import Policy
+from dslint.fixing import Fixed, fix
+from dslint.inputs import read
 from dslint.lint import check
 from dslint.rulebook.cache import shipped_rules
 from dslint.runs.releases import NEWEST
@@ -33,14 +39,20 @@ def parts(text: str) -> dict[str, str]:
     return {name: "".join(lines) for name, lines in pieces.items()}
 
 
-@pytest.mark.parametrize("case", CASES, ids=[case.stem for case in CASES])
-def test_what_is_found_in_a_run(case: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def lay_out(case: Path, folder: Path) -> str:
+    """Writes the files of a case; gives what is expected."""
     pieces = parts(case.read_text(encoding="utf-8"))
     expected = pieces.pop("expected")
     pieces.pop("")
     for name, text in pieces.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text, encoding="utf-8")
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+    return expected
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.stem for case in CASES])
+def test_what_is_found_in_a_run(case: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = lay_out(case, tmp_path)
     monkeypatch.chdir(tmp_path)
     report = check(["."], Options(deepspeed=NEWEST, packages={}), shipped_rules())
     assert not report.troubles
@@ -55,3 +67,27 @@ def test_what_is_found_in_a_run(case: Path, tmp_path: Path, monkeypatch: pytest.
         case.write_text(f"{head}--- expected\n{found}", encoding="utf-8")
         return
     assert found == expected
+
+
+EVERY = 3
+"""One run of so many is mended."""
+
+
+def mended() -> Fixed:
+    policy = Policy(unsafe=True, takes_first=True)
+    return fix(read(["."]), Options(deepspeed=NEWEST, packages={}), shipped_rules(), None, policy)
+
+
+@pytest.mark.parametrize("case", CASES[::EVERY], ids=[case.stem for case in CASES[::EVERY]])
+def test_a_mended_run_can_be_read_and_needs_no_second_mending(
+    case: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lay_out(case, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    for _, after in mended().files:
+        Path(after.path).write_bytes(after.data)
+        if after.path.endswith(".py"):
+            ast.parse(after.text)
+        elif after.path.endswith(".sh") and shutil.which("bash"):
+            subprocess.run(["bash", "-n", after.path], check=True)
+    assert [one.finding.code for one in mended().applied] == []
