@@ -80,8 +80,15 @@ def test_a_comma_or_comment_that_hjson_takes_for_a_part_of_the_text_stays(writte
 
 
 def test_a_value_that_is_there_already_needs_no_edit() -> None:
-    assert set_key(read('{"a": 5e8}'), ("a",), 500000000) == []
+    assert set_key(read('{"a": 500000000}'), ("a",), 500000000) == []
+    assert set_key(read('{"a": 5e-1}'), ("a",), 0.5) == []
     assert set_key(read('{"a": 1}'), ("a",), True) != []
+
+
+def test_a_whole_number_is_written_out_where_strict_json_reads_a_fraction() -> None:
+    """Hjson reads 5e8 as 500000000, Hugging Face's reader as 500000000.0, which is no number of steps."""
+    assert set_in('{"a": 5e8}', "a", 500000000) == '{"a": 500000000}'
+    assert set_in('{"a": 100.0}', "a", 100) == '{"a": 100}'
 
 
 @pytest.mark.parametrize(
