@@ -22,7 +22,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.agreement import mutants_of, share
+from agreement import mutants_of, share
+
 from dslint.smoke.client import SmokeServer
 from dslint.smoke.ops import SERVED
 from tests.realworld.differential import EXCUSES, RANKS, Comparison, Subject, claims_refusal, compare, subjects_in
