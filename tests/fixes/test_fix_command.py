@@ -140,3 +140,22 @@ def test_modernise_looks_into_folders_for_configs_only(folder: Path) -> None:
     assert main(["modernise", "."]) == 0
     assert json.loads((folder / "ds_config.json").read_text())["zero_optimization"] == {"stage": 1}
     assert json.loads((folder / "package.json").read_text()) == {"zero_optimization": True}
+
+
+def test_a_script_without_a_word_of_deepspeed_is_mended_where_a_command_in_the_folder_leads_to_it(
+    folder: Path,
+) -> None:
+    (folder / "ds_config.json").write_text(
+        '{"train_micro_batch_size_per_gpu": 1, "zero_optimization": {"stage": 3}}'
+    )
+    (folder / "train.py").write_text(
+        "from transformers import AutoModelForCausalLM, Trainer, TrainingArguments, HfArgumentParser\n\n"
+        "args = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses()[0]\n"
+        'model = AutoModelForCausalLM.from_pretrained("gpt2", device_map="auto")\n'
+        "Trainer(model=model, args=args).train()\n"
+    )
+    (folder / "run.sh").write_text(
+        "torchrun --nproc_per_node 8 train.py --output_dir out --deepspeed ds_config.json\n"
+    )
+    main(["check", ".", "--fix", "--unsafe-fixes", "--deepspeed", "0.19.8"])
+    assert "device_map" not in (folder / "train.py").read_text()
