@@ -20,12 +20,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from readme import write_table
+
 from dslint.smoke.client import SmokeServer
 from dslint.smoke.ops import SERVED
 from tests.realworld.differential import RANKS, Comparison, Subject, compare, subjects_in
 from tests.realworld.mutations import Breeder
 
-MARK = "<!-- agreement -->"
 FIRST_SEED = 200_000
 """The tests have lower seeds, and dslint was improved by them; the figure comes from others."""
 
@@ -96,14 +97,6 @@ def disagreements(comparisons: Sequence[Comparison]) -> list[str]:
     ]
 
 
-def write_readme(text: str) -> None:
-    """Puts the table between the two marks of the README."""
-    readme = ROOT / "README.md"
-    before, _, rest = readme.read_text("utf-8").partition(MARK)
-    _, _, after = rest.partition(MARK)
-    readme.write_text(f"{before}{MARK}\n{text}\n{MARK}{after}", "utf-8")
-
-
 def main() -> int:
     """Compares and prints."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -118,7 +111,7 @@ def main() -> int:
     if options.list:
         print("\n".join(line for comparisons in columns.values() for line in disagreements(comparisons)))
     if options.readme:
-        write_readme(text)
+        write_table("agreement", text)
     return 0
 
 

@@ -23,13 +23,13 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from agreement import mutants_of, share
+from readme import write_table
 
 from dslint.smoke.client import SmokeServer
 from dslint.smoke.ops import SERVED
 from tests.realworld.differential import EXCUSES, RANKS, Comparison, Subject, claims_refusal, compare, subjects_in
 from tests.realworld.mending import MendedSubject, mend_subject
 
-MARK = "<!-- fixes -->"
 TEMPLATE = "DS003"
 """The rule that finds values which another program fills in."""
 
@@ -153,14 +153,6 @@ def unmended(column: Column) -> Iterator[str]:
     yield f"errors without a fix: {counts.most_common()}"
 
 
-def write_readme(text: str) -> None:
-    """Puts the table between the two marks of the README."""
-    readme = ROOT / "README.md"
-    before, _, rest = readme.read_text("utf-8").partition(MARK)
-    _, _, after = rest.partition(MARK)
-    readme.write_text(f"{before}{MARK}\n{text}\n{MARK}{after}", "utf-8")
-
-
 def main() -> int:
     """Mends, trains and prints."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -175,7 +167,7 @@ def main() -> int:
     if options.list:
         print("\n".join(line for column in columns.values() for line in unmended(column)))
     if options.readme:
-        write_readme(text)
+        write_table("fixes", text)
     return 0
 
 

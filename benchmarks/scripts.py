@@ -24,6 +24,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from readme import write_table
+
 from dslint.documents.python_reader import read_script
 from dslint.documents.source import Source, read_source
 from dslint.lint import check
@@ -34,7 +36,6 @@ from dslint.runs.script.reading import read_deeds
 from dslint.runs.whole_runs import concerns_deepspeed
 
 PACKAGES = ("torch", "transformers", "accelerate", "deepspeed")
-MARK = "<!-- scripts -->"
 
 
 @dataclass
@@ -131,10 +132,7 @@ def main() -> int:
         print(f"{one.package}: {one.others:.1f} s for reading and searching all files")
         print(*one.places, sep="\n")
     if options.readme:
-        readme = ROOT / "README.md"
-        before, _, rest = readme.read_text("utf-8").partition(MARK)
-        _, _, after = rest.partition(MARK)
-        readme.write_text(f"{before}{MARK}\n{text}\n{MARK}{after}", "utf-8")
+        write_table("scripts", text)
     return 0
 
 

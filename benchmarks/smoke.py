@@ -17,11 +17,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from readme import write_table
+
 from dslint.smoke.client import SmokeServer
 from dslint.smoke.trial import Trial
 from dslint.smoke.verdict import judge
 
-MARK = "<!-- smoke -->"
 REPEATS = 7
 RANKS = 8
 CONFIGS = 100
@@ -38,10 +39,7 @@ def main() -> None:
     text = table(options.device)
     print(text)
     if options.readme:
-        readme = ROOT / "README.md"
-        before, _, rest = readme.read_text("utf-8").partition(MARK)
-        after = rest.partition(MARK)[2]
-        readme.write_text(f"{before}{MARK}\n{text}\n{MARK}{after}", "utf-8")
+        write_table("smoke", text)
 
 
 def table(device: str) -> str:

@@ -23,8 +23,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from readme import write_table
+
 ROOT = Path(__file__).resolve().parent.parent
-MARK = "<!-- benchmark -->"
 NOTHING = [sys.executable, "-c", "pass"]
 
 CLEAN = {
@@ -132,14 +133,6 @@ def table(results: Sequence[Result]) -> str:
     return "\n".join(lines)
 
 
-def write_readme(text: str) -> None:
-    """Puts the table between the two marks of the README."""
-    readme = ROOT / "README.md"
-    before, _, rest = readme.read_text("utf-8").partition(MARK)
-    _, _, after = rest.partition(MARK)
-    readme.write_text(f"{before}{MARK}\n{text}\n{MARK}{after}", "utf-8")
-
-
 def main(report: Callable[[str], None] = print) -> int:
     """Measures all cases; exit code 1 where one is above its cap."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -154,7 +147,7 @@ def main(report: Callable[[str], None] = print) -> int:
     text = table(results)
     report(text)
     if options.readme:
-        write_readme(text)
+        write_table("benchmark", text)
     return 1 if any(result.ratio > result.case.cap for result in results) else 0
 
 

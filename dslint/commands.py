@@ -8,12 +8,12 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dslint.confirmed import Confirmed
     from dslint.fixing import Fixed
+    from dslint.job import Job
     from dslint.lint import Report
     from dslint.rulebook.rule import Rule
     from dslint.rulebook.rule_text import RuleText
@@ -37,6 +37,7 @@ def check_files(options: argparse.Namespace) -> int:
         return _list_gpus()
     from dslint.lint import check
 
+    _must_go_together(options)
     job = _job(options)
     if options.smoke:
         from dslint.confirm_commands import confirm_files
@@ -46,29 +47,24 @@ def check_files(options: argparse.Namespace) -> int:
         from dslint.fix_commands import fix_files
 
         return fix_files(options, job)
-    if options.unsafe_fixes or options.choose:
-        raise UsageError("--unsafe-fixes and --choose say what to apply: they go with --fix or --diff")
     report = check(options.paths, job.options, job.rules, job.settings)
     print_report(report, options.format)
     return exit_code(report, options, job.settings)
 
 
-@dataclass(frozen=True)
-class Job:
-    """What the options of a check come to.
-
-    Attributes:
-        options: what the command line says about the runs.
-        rules: the rules that are wanted.
-        settings: the project's settings, where it has any.
-    """
-
-    options: Options
-    rules: Sequence[Rule | RuleText]
-    settings: Settings | None
+def _must_go_together(options: argparse.Namespace) -> None:
+    """Refuse options that would do nothing."""
+    is_fixing = options.fix or options.diff
+    if options.unsafe_fixes and not is_fixing:
+        raise UsageError("--unsafe-fixes says what to apply: it goes with --fix or --diff")
+    if options.choose and not is_fixing and not options.smoke:
+        raise UsageError("--choose says what to apply, or to try: it goes with --fix, --diff or --smoke")
+    if options.smoke_timeout is not None and not options.smoke:
+        raise UsageError("--smoke-timeout goes with --smoke")
 
 
 def _job(options: argparse.Namespace) -> Job:
+    from dslint.job import Job
     from dslint.rulebook.cache import shipped_rules
     from dslint.rulebook.own_rules import OWN_RULES
     from dslint.rulebook.selection import NoSuchRuleError, select

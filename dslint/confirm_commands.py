@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import sys
 
-from dslint.commands import FAILED, FOUND, Job, UsageError, end_in_order_when_terminated, exit_code, print_report
+from dslint.commands import FAILED, FOUND, UsageError, end_in_order_when_terminated, exit_code, print_report
 from dslint.confirmed import Confirmed, confirm, obstacle_to
 from dslint.fix_commands import policy_of, show_diff, write_all
 from dslint.fixes.policy import Policy
-from dslint.fixing import Bench, Fixed, fix
+from dslint.fixing import AllRules, Fixed, fix
 from dslint.inputs import Reading, read
+from dslint.job import Job
 from dslint.lint import check_reading
 from dslint.reports.smoke_progress import ProgressLine
 from dslint.rulebook.cache import shipped_rules
@@ -43,9 +44,9 @@ def _tried(
     options: argparse.Namespace, job: Job, reading: Reading, policy: Policy, confirmer: Confirmer
 ) -> tuple[Confirmed, Fixed | None]:
     """What DeepSpeed says to the findings, and the fixes whose runs pass."""
-    bench = Bench(job.options, job.settings, (*shipped_rules(), *OWN_RULES))
+    all_rules = AllRules(job.options, job.settings, (*shipped_rules(), *OWN_RULES))
     report = check_reading(reading, job.options, job.rules, job.settings)
-    confirmed = confirm(reading, report.findings, bench, confirmer, policy, every_run=options.smoke == "all")
+    confirmed = confirm(reading, report.findings, all_rules, confirmer, policy, every_run=options.smoke == "all")
     if not options.fix and not options.diff:
         return confirmed, None
     fixed = fix(
@@ -54,7 +55,7 @@ def _tried(
         job.rules,
         job.settings,
         policy,
-        lambda mended: obstacle_to(mended, bench, confirmer, confirmed),
+        lambda mended: obstacle_to(mended, all_rules, confirmer, confirmed),
     )
     return confirmed, fixed
 

@@ -6,12 +6,14 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from dslint.fixes.mending import Mended, mend, only, together
+from dslint.documents.discover import CODE_ENDINGS
+from dslint.fixes.mending import Mended, kind_of, mend
 from dslint.fixes.policy import Policy
-from dslint.fixing import Bench
+from dslint.fixing import AllRules
 from dslint.inputs import Reading
 from dslint.linked import is_surely_a_config, runs_in
 from dslint.lint import facts_of
+from dslint.readings import only, together
 from dslint.rulebook.cache import shipped_rule_text
 from dslint.rulebook.finding import Finding
 from dslint.rulebook.judge import judge
@@ -20,11 +22,11 @@ from dslint.runs.linking import Pairing, run_of
 from dslint.smoke.confirming import CONFIRMED, NOT_RUN, Confirmation, Confirmer, Question, RunSmoked
 from dslint.smoke.verdict import Verdict
 
-Identity = tuple[str, str, str]
+Name = tuple[str, str, str]
 """What tells one finding from another while fixes move it: file, rule, message."""
 
 
-def identity(finding: Finding) -> Identity:
+def name_of(finding: Finding) -> Name:
     """What stays the same of a finding while other fixes move it."""
     return finding.location.source.path, finding.code, finding.message
 
@@ -34,16 +36,16 @@ class Confirmed:
     """What real DeepSpeed said.
 
     Attributes:
-        verdicts: what came of each finding, by its identity.
+        verdicts: what came of each finding, by its name (name_of).
         runs: the runs that were tried as a whole.
     """
 
-    verdicts: dict[Identity, Confirmation] = field(default_factory=dict)
+    verdicts: dict[Name, Confirmation] = field(default_factory=dict)
     runs: tuple[RunSmoked, ...] = ()
 
     def of(self, finding: Finding) -> Confirmation | None:
         """What came of a finding; None where it was not asked."""
-        return self.verdicts.get(identity(finding))
+        return self.verdicts.get(name_of(finding))
 
     @property
     def failed(self) -> bool:
@@ -59,7 +61,7 @@ def passed(run: RunSmoked) -> bool:
 def confirm(
     reading: Reading,
     findings: Sequence[Finding],
-    bench: Bench,
+    all_rules: AllRules,
     confirmer: Confirmer,
     policy: Policy,
     *,
@@ -70,7 +72,7 @@ def confirm(
     Args:
         reading: the files.
         findings: those that are reported about them.
-        bench: judges files by all rules.
+        all_rules: judges files by all rules.
         confirmer: runs the trials.
         policy: which of several fixes to try; where it says nothing, the first.
         every_run: whether to try runs without findings too.
@@ -78,27 +80,27 @@ def confirm(
     Raises:
         SmokeError: if nothing can be tried here.
     """
-    verdicts: dict[Identity, Confirmation] = {}
-    reading = bench.with_files_of_runs(reading)
+    verdicts: dict[Name, Confirmation] = {}
+    reading = all_rules.with_files_of_runs(reading)
     trying = Policy(unsafe=True, choices=policy.choices, takes_first=True)
-    runs_of_files = [pairing.sources for pairing in _runs(reading, bench)]
+    runs_of_files = [pairing.sources for pairing in _runs(reading, all_rules)]
     for paths in together(reading, runs_of_files):
         wanted = [one for one in findings if os.path.realpath(one.location.source.path) in paths]
-        trials = _Trials(only(reading, paths), bench, confirmer, trying)
+        trials = _Trials(only(reading, paths), all_rules, confirmer, trying)
         for original, confirmation in trials.answers(wanted):
-            verdicts[identity(original)] = confirmation
-    runs = tuple(map(confirmer.smoke, _clean_runs(reading, findings, bench))) if every_run else ()
+            verdicts[name_of(original)] = confirmation
+    runs = tuple(map(confirmer.smoke, _clean_runs(reading, findings, all_rules))) if every_run else ()
     return Confirmed(verdicts, runs)
 
 
-def obstacle_to(mended: Mended, bench: Bench, confirmer: Confirmer, confirmed: Confirmed) -> str | None:
+def obstacle_to(mended: Mended, all_rules: AllRules, confirmer: Confirmer, confirmed: Confirmed) -> str | None:
     """Why mended files should not be written, since a run of theirs doesn't pass; None if all pass.
 
     Raises:
         SmokeError: if nothing can be tried here.
     """
     changed = {os.path.realpath(after.path) for one in mended.applied for _, after in one.files}
-    for pairing in _runs(mended.reading, bench):
+    for pairing in _runs(mended.reading, all_rules):
         if not changed & {os.path.realpath(source.path) for source in pairing.sources}:
             continue
         run = confirmer.smoke(pairing)
@@ -107,7 +109,7 @@ def obstacle_to(mended: Mended, bench: Bench, confirmer: Confirmer, confirmed: C
         if not passed(run):
             return f"the mended run of {run.path} doesn't pass: {run.told}"
     for one in mended.applied:
-        if all(after.path.endswith((".json", ".yaml", ".yml")) for _, after in one.files):
+        if not any(after.path.lower().endswith(CODE_ENDINGS) for _, after in one.files):
             continue  # a config, which was tried above
         confirmation = confirmed.of(one.finding)
         if confirmation is None or confirmation.verdict != CONFIRMED:
@@ -116,18 +118,18 @@ def obstacle_to(mended: Mended, bench: Bench, confirmer: Confirmer, confirmed: C
     return None
 
 
-def _runs(reading: Reading, bench: Bench) -> list[Pairing]:
-    return runs_in(reading, bench.settings, bench.options)
+def _runs(reading: Reading, all_rules: AllRules) -> list[Pairing]:
+    return runs_in(reading, all_rules.settings, all_rules.options)
 
 
-def _clean_runs(reading: Reading, findings: Sequence[Finding], bench: Bench) -> Iterator[Pairing]:
+def _clean_runs(reading: Reading, findings: Sequence[Finding], all_rules: AllRules) -> Iterator[Pairing]:
     """The runs without an error or a warning; files of other tools that a folder holds are left out."""
     told = {one.location.source.path for one in findings if one.severity != "hint"}
-    for pairing in _runs(reading, bench):
+    for pairing in _runs(reading, all_rules):
         is_foreign = (
             pairing.is_file_alone
             and pairing.path in reading.found
-            and not is_surely_a_config(run_of(pairing, bench.options).config)
+            and not is_surely_a_config(run_of(pairing, all_rules.options).config)
         )
         if not is_foreign and not any(source.path in told for source in pairing.sources):
             yield pairing
@@ -138,7 +140,7 @@ class _Trials:
     """The trials about files that belong together."""
 
     part: Reading
-    bench: Bench
+    all_rules: AllRules
     confirmer: Confirmer
     policy: Policy
 
@@ -147,15 +149,15 @@ class _Trials:
         if not wanted:
             return
         everything = self.mended(lambda _: True)
-        for kind in dict.fromkeys(map(_kind, wanted)):
-            of_kind = [one for one in wanted if _kind(one) == kind]
+        for kind in dict.fromkeys(map(kind_of, wanted)):
+            of_kind = [one for one in wanted if kind_of(one) == kind]
             yield from self.of_one_rule(kind, of_kind, everything)
 
     def of_one_rule(
         self, kind: tuple[str, str], wanted: Sequence[Finding], everything: Reading
     ) -> Iterator[tuple[Finding, Confirmation]]:
         """The findings of one rule in one file: all else is mended, then these too."""
-        before = self.mended(lambda finding: _kind(finding) != kind)
+        before = self.mended(lambda finding: kind_of(finding) != kind)
         found = self.found(before, kind)
         if len(found) < len(wanted):  # they went along with others
             before, found = self.part, self.found(self.part, kind)
@@ -169,36 +171,31 @@ class _Trials:
             yield original, self.confirmer.answer(Question(now, _effect(now), pairing, after))
 
     def mended(self, is_wanted: Callable[[Finding], bool]) -> Reading:
-        return mend(self.part, self.bench.findings, self.policy, is_wanted).reading
+        return mend(self.part, self.all_rules.findings, self.policy, is_wanted).reading
 
     def found(self, reading: Reading, kind: tuple[str, str]) -> list[Finding]:
-        return [one for one in self.bench.findings(reading) if _kind(one) == kind]
+        return [one for one in self.all_rules.findings(reading) if kind_of(one) == kind]
 
     def run_with(self, finding: Finding, reading: Reading) -> Pairing | None:
         """The run that a finding is about: of those with its file, the first that has it."""
         runs = [
             pairing
-            for pairing in _runs(reading, self.bench)
+            for pairing in _runs(reading, self.all_rules)
             if any(source.path == finding.location.source.path for source in pairing.sources)
         ]
         return next((run for run in runs if self.has(run, finding)), runs[0] if runs else None)
 
     def has(self, pairing: Pairing, finding: Finding) -> bool:
-        rules = [rule for rule in self.bench.rules if rule.code == finding.code and isinstance(rule, Rule)]
-        options = self.bench.settings.options(self.bench.options) if self.bench.settings else self.bench.options
-        found = judge(facts_of(run_of(pairing, options)), rules).findings
+        rules = [rule for rule in self.all_rules.rules if rule.code == finding.code and isinstance(rule, Rule)]
+        found = judge(facts_of(run_of(pairing, self.all_rules.merged_options)), rules).findings
         return any(one.message == finding.message for one in found)
 
     def same_run(self, pairing: Pairing, reading: Reading) -> Pairing | None:
         """The run of the same files after they were mended."""
         paths = [source.path for source in pairing.sources]
-        runs = _runs(reading, self.bench)
+        runs = _runs(reading, self.all_rules)
         same = [run for run in runs if [source.path for source in run.sources] == paths]
         return next(iter(same or [run for run in runs if run.path == pairing.path]), None)
-
-
-def _kind(finding: Finding) -> tuple[str, str]:
-    return finding.code, finding.location.source.path
 
 
 def _effect(finding: Finding) -> dict[str, object]:

@@ -6,13 +6,14 @@ import argparse
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 
-from dslint.commands import FAILED, FINE, FOUND, Job, UsageError, exit_code, print_report
+from dslint.commands import FAILED, FINE, FOUND, UsageError, exit_code, print_report
 from dslint.documents.config_reader import read_config
 from dslint.documents.source import Source
 from dslint.fixes.policy import Policy
 from dslint.fixes.writing import CannotWriteError, write
 from dslint.fixing import Fixed, fix
 from dslint.inputs import Reading, read
+from dslint.job import Job
 from dslint.linked import is_surely_a_config
 from dslint.reports.diff import unified_diff
 from dslint.reports.style import style_for

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from dslint.documents.source import Source
-from dslint.fixes.mending import Applied, Mended, NotApplied, mend, only, together, with_files
+from dslint.fixes.mending import Applied, Mended, NotApplied, mend
 from dslint.fixes.policy import Policy
-from dslint.inputs import Reading, with_more
+from dslint.inputs import Reading
 from dslint.linked import runs_in
 from dslint.lint import Report, check_reading
+from dslint.readings import only, together, with_files, with_more
 from dslint.rulebook.cache import shipped_rules
 from dslint.rulebook.changes import changes_of
 from dslint.rulebook.finding import Finding
@@ -59,12 +60,12 @@ def fix(
     """
     rules = list(rules)
     wanted = frozenset(rule.code for rule in rules)
-    bench = Bench(options, settings, (*shipped_rules(), *OWN_RULES))
+    all_rules = AllRules(options, settings, (*shipped_rules(), *OWN_RULES))
     report = check_reading(reading, options, rules, settings)
-    reading = bench.with_files_of_runs(reading)
+    reading = all_rules.with_files_of_runs(reading)
     mended = [
-        _kept(part, mend(part, bench.findings, policy, lambda finding: finding.code in wanted), objection)
-        for part in bench.parts(reading, report.findings, policy)
+        _kept(part, mend(part, all_rules.findings, policy, lambda finding: finding.code in wanted), objection)
+        for part in all_rules.parts(reading, report.findings, policy)
     ]
     return _all_together(reading, mended, lambda now: check_reading(now, options, rules, settings))
 
@@ -90,7 +91,7 @@ def _all_together(reading: Reading, mended: Sequence[Mended], check: Callable[[R
 
 
 @dataclass(frozen=True)
-class Bench:
+class AllRules:
     """Judges files by all rules, with what their fixes change.
 
     Attributes:
@@ -102,6 +103,11 @@ class Bench:
     options: Options
     settings: Settings | None
     rules: Sequence[Rule | RuleText]
+
+    @property
+    def merged_options(self) -> Options:
+        """What command line and settings say of runs."""
+        return self.settings.options(self.options) if self.settings else self.options
 
     def findings(self, reading: Reading) -> Sequence[Finding]:
         """What all rules find."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from dslint.documents.discover import CODE_ENDINGS, SCRIPT_ENDINGS, SHELL_ENDINGS, YAML_ENDINGS, files_below
+from dslint.documents.discover import CODE_ENDINGS, SCRIPT_ENDINGS, YAML_ENDINGS, files_below
 from dslint.documents.document import Document
 from dslint.documents.source import Source, UnreadableFileError, read_source
 from dslint.runs.accelerate import is_accelerate
@@ -95,32 +95,6 @@ def read(paths: Sequence[str], is_excluded: Callable[[str], bool] | None = None)
         files=files,
         folders=tuple(path for path in paths if os.path.isdir(path)),
     )
-
-
-def with_more(reading: Reading, sources: Iterable[Source]) -> Reading:
-    """The reading with further files of folders that were named, which a search leaves out by themselves.
-
-    A script without a word of DeepSpeed is one, where a launch command leads to it.
-    """
-    known = {os.path.realpath(source.path) for source in reading.sources}
-    more: dict[str, Source] = {}
-    for source in sources:
-        path = os.path.realpath(source.path)
-        if path not in known and any(_is_below(path, folder) for folder in reading.folders):
-            more.setdefault(path, source)
-    new = list(more.values())
-    endings = (SCRIPT_ENDINGS, SHELL_ENDINGS, (*CODE_ENDINGS, *YAML_ENDINGS))
-    return replace(
-        reading,
-        scripts=(*reading.scripts, *(one for one in new if one.path.lower().endswith(endings[0]))),
-        shells=(*reading.shells, *(one for one in new if one.path.lower().endswith(endings[1]))),
-        configs=(*reading.configs, *(one for one in new if not one.path.lower().endswith(endings[2]))),
-        found=reading.found | {one.path for one in new},
-    )
-
-
-def _is_below(path: str, folder: str) -> bool:
-    return path.startswith(os.path.join(os.path.realpath(folder), ""))
 
 
 def _expand(paths: Sequence[str], is_excluded: Callable[[str], bool] | None) -> list[tuple[str, bool]]:

@@ -92,7 +92,7 @@ def check_reading(
     judgements = [bench.judgement(pairing) for pairing in runs]
     bench.adjourn()
     findings = [finding for judgement in judgements for finding in judgement.findings]
-    findings = list({identity(finding): finding for finding in findings}.values())
+    findings = list({_identity(finding): finding for finding in findings}.values())
     undecided = tuple(rule for judgement in judgements for rule in judgement.undecided)
     taking_part = [
         source
@@ -102,7 +102,7 @@ def check_reading(
     ]
     kept, suppressed = _not_silenced(findings, taking_part, settings, rules, undecided)
     return Report(
-        tuple(sorted(kept, key=identity)),
+        tuple(sorted(kept, key=_identity)),
         undecided,
         reading.troubles,
         reading.files,
@@ -195,7 +195,7 @@ def _assumption(version: KnownVersion | None) -> str | None:
     return f"{version.where} leaves the DeepSpeed version open: checked for {version.release.text}"
 
 
-def identity(finding: Finding) -> tuple[str, int, str, str]:
+def _identity(finding: Finding) -> tuple[str, int, str, str]:
     """What tells one finding from another, and what two runs that share a config say twice."""
     return finding.location.source.path, finding.location.span.start, finding.code, finding.message
 

@@ -67,6 +67,13 @@ def test_heavy_modules_are_loaded_only_where_they_are_needed(
         assert not any(name.startswith("dslint.fix") for name in loaded)
 
 
+@pytest.mark.parametrize("option", ["--version", "--help"])
+def test_what_needs_no_work_loads_nothing_that_is_slow_to_import(tmp_path: Path, option: str) -> None:
+    assert not {"dataclasses", "inspect", "json", "dslint.runs", "dslint.rulebook"} & modules_after(
+        tmp_path, option
+    )
+
+
 @pytest.mark.parametrize("command", [[sys.executable, "-m", "dslint"]])
 def test_version(command: list[str]) -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}

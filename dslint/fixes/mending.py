@@ -10,13 +10,14 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from dslint.documents.source import Source
 from dslint.fixes.edit import CannotEditError
 from dslint.fixes.edits import changed_files
 from dslint.fixes.policy import Policy
 from dslint.inputs import Reading
+from dslint.readings import with_files
 from dslint.rulebook.finding import Finding, FindingFix
 
 MOST_ATTEMPTS = 500
@@ -77,14 +78,14 @@ def mend(
         policy: which fixes are allowed.
         is_wanted: whether a finding shall be mended at all.
     """
-    bench = _Bench(judge, reading)
-    while (candidate := bench.next_candidate(policy, is_wanted)) is not None:
-        bench.attempt(*candidate)
-    return Mended(bench.reading, tuple(bench.applied), tuple(bench.failed.values()))
+    work = _Work(judge, reading)
+    while (candidate := work.next_candidate(policy, is_wanted)) is not None:
+        work.attempt(*candidate)
+    return Mended(work.reading, tuple(work.applied), tuple(work.failed.values()))
 
 
 @dataclass
-class _Bench:
+class _Work:
     """The files in work, and what was done to them."""
 
     judge: Judge
@@ -166,15 +167,15 @@ class _Bench:
             yield "the file could not be read any more"
         if _content(reading) in self.seen:
             yield "it brings back what another fix changed"
-        key = _kind(finding)
-        was, now = Counter(map(_kind, self.findings)), Counter(map(_kind, findings))
+        key = kind_of(finding)
+        was, now = Counter(map(kind_of, self.findings)), Counter(map(kind_of, findings))
         if now[key] >= was[key]:
             yield "the finding stays"
-        if fix.tier == "safe" and finding.severity == "error":
+        if fix.keeps_meaning and finding.severity == "error":
             return  # it keeps the meaning, so an error that shows now was there behind the one that went
         old_errors, errors = _errors(self.findings), _errors(findings)
         for code, path in errors - old_errors:
-            message = next(one.message for one in findings if _kind(one) == (code, path))
+            message = next(one.message for one in findings if kind_of(one) == (code, path))
             yield f"it brings {code} in {path}: {message}"
 
 
@@ -191,77 +192,14 @@ def _urgency(finding: Finding, fix: FindingFix) -> tuple[bool, bool, str, int]:
     return fix.tier != "safe", finding.severity != "error", place.source.path, place.span.start
 
 
-def _kind(finding: Finding) -> tuple[str, str]:
+def kind_of(finding: Finding) -> tuple[str, str]:
+    """The rule of a finding and the file it stands in."""
     return finding.code, finding.location.source.path
 
 
 def _errors(findings: Findings) -> Counter[tuple[str, str]]:
-    return Counter(_kind(finding) for finding in findings if finding.severity == "error")
+    return Counter(kind_of(finding) for finding in findings if finding.severity == "error")
 
 
 def _content(reading: Reading) -> int:
     return hash(tuple((source.path, source.data) for source in reading.sources))
-
-
-def with_files(reading: Reading, changed: Sequence[Source]) -> Reading:
-    """The reading with other contents for some files; one that can't be read any more drops out."""
-    new = {os.path.realpath(source.path): source for source in changed}
-
-    def now(source: Source) -> Source:
-        return new.get(os.path.realpath(source.path), source)
-
-    return replace(
-        reading,
-        configs=tuple(map(now, reading.configs)),
-        accelerate=tuple(_accelerate_now(reading, new)),
-        scripts=tuple(map(now, reading.scripts)),
-        shells=tuple(map(now, reading.shells)),
-    )
-
-
-def _accelerate_now(reading: Reading, new: dict[str, Source]):  # type: ignore[no-untyped-def]
-    from dslint.documents.yaml_reader import read_yaml
-    from dslint.runs.accelerate import is_accelerate
-
-    for document in reading.accelerate:
-        source = new.get(os.path.realpath(document.source.path))
-        again = document if source is None else read_yaml(source)
-        if again.problem is None and is_accelerate(again):
-            yield again
-
-
-def together(reading: Reading, runs: Sequence[Sequence[Source]]) -> list[tuple[str, ...]]:
-    """The real paths of files that belong together since runs share them; each path in one group only.
-
-    Files that runs lead to are among them, also where they are not among those to check.
-    """
-    group_of: dict[str, set[str]] = {}
-    for sources in runs:
-        paths = {os.path.realpath(source.path) for source in sources}
-        merged = set().union(paths, *(group_of[path] for path in paths if path in group_of))
-        for path in merged:
-            group_of[path] = merged
-    at_hand = [os.path.realpath(source.path) for source in reading.sources]
-    groups: dict[int, tuple[str, ...]] = {}
-    for path in at_hand:
-        group = group_of.setdefault(path, {path})
-        groups.setdefault(id(group), tuple(sorted(group)))
-    return list(groups.values())
-
-
-def only(reading: Reading, paths: Sequence[str]) -> Reading:
-    """The reading with these files alone, by real path."""
-    kept = frozenset(paths)
-
-    def stays(source: Source) -> bool:
-        return os.path.realpath(source.path) in kept
-
-    part = replace(
-        reading,
-        configs=tuple(filter(stays, reading.configs)),
-        accelerate=tuple(one for one in reading.accelerate if stays(one.source)),
-        scripts=tuple(filter(stays, reading.scripts)),
-        shells=tuple(filter(stays, reading.shells)),
-        troubles=(),
-    )
-    return replace(part, files=len(part.sources))

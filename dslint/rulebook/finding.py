@@ -29,11 +29,12 @@ class FindingFix:
     """How a finding can be mended, or one of several ways.
 
     Attributes:
-        tier: safe, unsafe or display.
+        tier: safe, unsafe or display; a way that is left over of several is safe.
         title: what it does, in words.
         number: which of the rule's ways it is, counted from 1.
         is_applicable: whether dslint can do it.
         changes: what to change; worked out only where fixes are applied.
+        keeps_meaning: whether the rule itself calls it safe, so that no new mistake can come of it.
         obstacle: why it can't be done here after all, where that was found while working the changes out.
     """
 
@@ -42,6 +43,7 @@ class FindingFix:
     number: int = 1
     is_applicable: bool = False
     changes: tuple[Change, ...] = ()
+    keeps_meaning: bool = False
     obstacle: str = ""
 
 

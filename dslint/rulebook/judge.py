@@ -97,7 +97,15 @@ def _fixes(rule: Rule, facts: Facts, item: Item | None, work_out: WorkOut | None
                 changes = work_out(fix, rule, facts, item)
             except CannotChangeError as error:
                 obstacle = str(error)
-        yield FindingFix(tier, fill(fix.title, facts, item), number, fix.is_applicable, changes, obstacle)
+        yield FindingFix(
+            tier=tier,
+            title=fill(fix.title, facts, item),
+            number=number,
+            is_applicable=fix.is_applicable,
+            changes=changes,
+            keeps_meaning=fix.tier == "safe",
+            obstacle=obstacle,
+        )
 
 
 def _severity(rule: Rule, facts: Facts, item: Item | None) -> tuple[str, str]:

@@ -118,6 +118,15 @@ def test_a_choice_that_makes_no_sense_is_refused(
     assert (folder / "ds.json").read_bytes() == AMP
 
 
+@pytest.mark.parametrize(
+    "options",
+    [["--unsafe-fixes"], ["--choose", "DS101=1"], ["--smoke-timeout", "5"], ["--unsafe-fixes", "--smoke"]],
+)
+def test_an_option_that_would_do_nothing_is_refused(folder: Path, options: list[str]) -> None:
+    (folder / "ds.json").write_bytes(AMP)
+    assert main(["check", "ds.json", *options]) == 2
+
+
 def test_a_choice_may_name_the_rule(folder: Path) -> None:
     (folder / "ds.json").write_text(
         '{"train_micro_batch_size_per_gpu": 1, "fp16": {"enabled": true}, "bf16": {"enabled": true}}'

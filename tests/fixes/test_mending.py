@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from dslint.documents.config_reader import read_config
 from dslint.documents.source import Source, Span
-from dslint.fixes.mending import Mended, mend, together
+from dslint.fixes.mending import Mended, mend
 from dslint.fixes.policy import Policy
 from dslint.fixing import Fixed, fix
 from dslint.inputs import Reading, read
+from dslint.readings import together
 from dslint.rulebook.cache import shipped_rules
 from dslint.rulebook.change import DeleteKey, SetKey
 from dslint.rulebook.finding import Finding, FindingFix, Location
@@ -85,7 +87,7 @@ def one_finding(
     tier: str = "unsafe",
 ) -> Finding:
     source = reading.configs[0]
-    ways = (FindingFix(tier, f"mend {code}", 1, True, fix(source)),)  # type: ignore[arg-type]
+    ways = (FindingFix(tier, f"mend {code}", 1, True, fix(source), tier == "safe"),)  # type: ignore[arg-type]
     return Finding(code, code.lower(), severity, f"{code} holds", Location(source, Span(0, 1)), (), ways)
 
 
@@ -211,3 +213,14 @@ def test_files_of_runs_that_share_one_belong_together() -> None:
     reading = Reading(tuple(sources), (), (), (), (), frozenset(), 4)
     groups = together(reading, [[sources[0], sources[1]], [sources[1], sources[2]]])
     assert sorted(map(len, groups)) == [1, 3]
+
+
+def test_a_way_that_is_safe_only_since_it_is_left_over_may_bring_no_error() -> None:
+    """The facts left one of several unsafe ways: it needs no choice, but its meaning is not the old one."""
+
+    def judge(reading: Reading) -> Sequence[Finding]:
+        code = "DS001" if value_in(reading)["a"] == 1 else "DS002"
+        finding = one_finding(reading, code, setting("a", 5), tier="safe")
+        return [replace(finding, fixes=tuple(replace(way, keeps_meaning=False) for way in finding.fixes))]
+
+    assert value_in(mended(judge).reading) == {"a": 1, "b": 2}

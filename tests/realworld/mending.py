@@ -13,7 +13,7 @@ from dslint.documents.document import Document, NodePath
 from dslint.documents.source import Source, Span
 from dslint.fixes.mending import Applied, Mended, mend
 from dslint.fixes.policy import Policy
-from dslint.fixing import Bench
+from dslint.fixing import AllRules
 from dslint.inputs import Reading
 from dslint.rulebook.cache import shipped_rules
 from dslint.rulebook.change import Change, DeleteKey, MoveKey, RenameKey, SetKey, WritePlainly
@@ -59,18 +59,20 @@ class MendedSubject:
 
 
 @cache
-def bench_for(loader: str) -> Bench:
+def rules_for(loader: str) -> AllRules:
     """Judges on eight ranks of the newest release."""
-    return Bench(Options(gpus=RANKS, loader=loader, deepspeed=NEWEST), None, tuple(shipped_rules()))
+    return AllRules(Options(gpus=RANKS, loader=loader, deepspeed=NEWEST), None, tuple(shipped_rules()))
 
 
 def mend_subject(subject: Subject, policy: Policy = EVERYTHING) -> MendedSubject:
     """Mends one config, as `dslint check --gpus 8 --fix` would."""
     source = Source(subject.name, subject.text.encode("utf-8", errors="surrogateescape"))
     reading = Reading((source,), (), (), (), (), frozenset(), 1)
-    bench = bench_for(loader_of(subject))
-    mended = mend(reading, bench.findings, policy)
-    return MendedSubject(subject, tuple(bench.findings(reading)), tuple(bench.findings(mended.reading)), mended)
+    all_rules = rules_for(loader_of(subject))
+    mended = mend(reading, all_rules.findings, policy)
+    return MendedSubject(
+        subject, tuple(all_rules.findings(reading)), tuple(all_rules.findings(mended.reading)), mended
+    )
 
 
 def bytes_outside(applied: Applied) -> int:

@@ -20,9 +20,12 @@ NOT_HERE = (
     (r"^NotDeepSpeedError", "is then no run with DeepSpeed, as the fix says"),
     (r"Not able to determine model policy", "needs a model whose layers tensor parallelism knows"),
     (r"no MoE layers detected", "needs a model with experts"),
-    (r"index -?\d+ is out of bounds", "ZenFlow chooses columns by sums, which a simulated group doesn't have"),
+    (
+        r"(?s)(index -?\d+ is out of bounds|device-side assert).*zenflow",
+        "ZenFlow chooses columns by sums, which a simulated group doesn't have",
+    ),
 )
-"""Failures that say nothing about a fix: what the message has, and what is missing here."""
+"""Failures that say nothing about a fix: what message and example have, and what is missing here."""
 
 
 def prove_mended(prover: Prover, file: RuleFile, example: Example) -> Proof:
@@ -39,7 +42,7 @@ def prove_mended(prover: Prover, file: RuleFile, example: Example) -> Proof:
     failure = (
         _failure_of_script(prover, file, example) if has_script(example.good) else _failure(prover, file, example)
     )
-    missing = next((text for pattern, text in NOT_HERE if re.search(pattern, failure)), "")
+    missing = next((text for pattern, text in NOT_HERE if re.search(pattern, f"{failure}\n{example.good}")), "")
     complaints = (f"what the fix makes of it fails: {failure}",) if failure and not missing else ()
     shown = "" if failure else "trains"
     return Proof(file.rule.code, example.name, shown, missing, complaints, None)
