@@ -14,11 +14,11 @@ from dslint.linked import runs_in
 from dslint.lint import Report, check_reading
 from dslint.readings import only, together, with_files, with_more
 from dslint.rulebook.cache import shipped_rules
-from dslint.rulebook.changes import changes_of
 from dslint.rulebook.finding import Finding
 from dslint.rulebook.own_rules import OWN_RULES
 from dslint.rulebook.rule import Rule
 from dslint.rulebook.rule_text import RuleText
+from dslint.rulebook.working_out import changes_of
 from dslint.runs.run import Options
 from dslint.settings.settings import Settings
 

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from dslint.documents.source import Source
+from dslint.fixes.carrying_out import changed_files
 from dslint.fixes.edit import CannotEditError
-from dslint.fixes.edits import changed_files
 from dslint.fixes.policy import Policy
 from dslint.inputs import Reading
 from dslint.readings import with_files

@@ -12,8 +12,8 @@ from dslint.documents.config_reader import read_config
 from dslint.documents.discover import YAML_ENDINGS
 from dslint.documents.document import Document, NodePath
 from dslint.documents.source import Place, Source, Span
+from dslint.fixes.carrying_out import changed_files
 from dslint.fixes.edit import CannotEditError
-from dslint.fixes.edits import changed_files
 from dslint.fixes.modernise.catalogue import RULES
 from dslint.fixes.modernise.subject import Kind, Plan, Rule, Subject, dotted
 from dslint.rulebook.change import MoveKey, RenameKey

@@ -11,15 +11,15 @@ import pytest
 from dslint.data import data_folder
 from dslint.documents.config_reader import read_config
 from dslint.documents.source import Source
+from dslint.fixes.carrying_out import changed_files
 from dslint.fixes.edit import CannotEditError
-from dslint.fixes.edits import changed_files
 from dslint.lint import facts_of
 from dslint.rulebook.cases import GOOD, WORDS, Case, Example, examples, run_of, with_changes, with_files
-from dslint.rulebook.changes import changes_of
 from dslint.rulebook.finding import Finding, FindingFix
 from dslint.rulebook.judge import judge
 from dslint.rulebook.loader import RuleFile, load_rules
 from dslint.rulebook.rule import Rule
+from dslint.rulebook.working_out import changes_of
 
 FILES = load_rules(Path(data_folder("rules")))
 RULES = [one.rule for one in FILES]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import textwrap
 from typing import Any
 
+from dslint.fixes.carrying_out import changed_files
 from dslint.fixes.edit import CannotEditError
-from dslint.fixes.edits import changed_files
 from dslint.lint import facts_of
 from dslint.rulebook.cases import run_of
-from dslint.rulebook.changes import changes_of
 from dslint.rulebook.finding import FindingFix
 from dslint.rulebook.judge import judge
+from dslint.rulebook.working_out import changes_of
 from tests.runs.judging import rules_of
 
 
