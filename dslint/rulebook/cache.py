@@ -23,14 +23,14 @@ def shipped_rules() -> list[Rule]:
     Raises:
         RuleError: a rule file has a mistake.
     """
-    from dslint.rulebook.rule import Rule, RuleFix
+    from dslint.rulebook.rule import Rule
 
     def rule(data: dict[str, Any]) -> Rule:
         each = tuple(data["each"]) if data["each"] else None
         mended = {
             "each": each,
             "message": tuple(data["message"]),
-            "fixes": tuple(RuleFix(**fix) for fix in data["fixes"]),
+            "ways": tuple(data["ways"]),
         }
         return Rule(**{**data, **mended})
 
@@ -69,13 +69,14 @@ def _cached(part: str) -> list[dict[str, Any]]:
     if kept.get("fingerprint") == fingerprint and isinstance(kept.get("content"), list):
         content: list[dict[str, Any]] = kept["content"]
         return content
+    from dataclasses import asdict
     from pathlib import Path
 
     from dslint.rulebook.loader import load_rules
 
     loaded = load_rules(Path(data_folder("rules")))
     halves = {
-        "rules": [_rule_data(one.rule) for one in loaded],
+        "rules": [asdict(one.rule) for one in loaded],
         "texts": [
             {
                 "code": one.rule.code,
@@ -89,15 +90,6 @@ def _cached(part: str) -> list[dict[str, Any]]:
     for name, half in halves.items():
         keep(name, {"fingerprint": fingerprint, "content": half})
     return halves[part]
-
-
-def _rule_data(rule: Rule) -> dict[str, Any]:
-    """A rule as plain data, without what most fixes lack."""
-    from dataclasses import asdict
-
-    data = asdict(rule)
-    fixes = [{name: value for name, value in fix.items() if value} for fix in data["fixes"]]
-    return {**data, "fixes": fixes}
 
 
 def rules_fingerprint() -> str:

@@ -129,7 +129,7 @@ class _Builder:
             at=self.place(data["at"], ("at",)),
             also={self.place(name, ("also", name)): text for name, text in data.get("also", {}).items()},
             message=self.message(data["message"], ("message",)),
-            fixes=tuple(self.fixes()),
+            ways=tuple(fix.as_data() for fix in self.fixes()),
             deepspeed=data.get("deepspeed", ""),
         )
 

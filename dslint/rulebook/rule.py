@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
 from dslint.rulebook.expression import Tree
 
@@ -53,6 +55,10 @@ class RuleFix:
     unguard: bool = False
     plain: bool = False
 
+    def as_data(self) -> dict[str, Any]:
+        """Plain data of which RuleFix can be made again, without what it lacks."""
+        return {name: value for name, value in vars(self).items() if value}
+
     @property
     def is_applicable(self) -> bool:
         """Whether it says what to change, and may be applied."""
@@ -73,7 +79,7 @@ class Rule:
         at: the fact (or item) at which the finding stands.
         also: further places, by fact, with what to say there.
         message: the finding's text.
-        fixes: the ways to mend it; of several one is chosen.
+        ways: the ways to mend it as plain data, since most rules that are loaded find nothing.
         deepspeed: the releases it holds for, such as ">=0.19.7"; empty for all.
     """
 
@@ -85,5 +91,10 @@ class Rule:
     at: str
     also: Mapping[str, str]
     message: tuple[Part, ...]
-    fixes: tuple[RuleFix, ...]
+    ways: tuple[Mapping[str, Any], ...]
     deepspeed: str
+
+    @cached_property
+    def fixes(self) -> tuple[RuleFix, ...]:
+        """The ways to mend it; of several one is chosen."""
+        return tuple(RuleFix(**way) for way in self.ways)
