@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from dslint.documents.source import Source, UnreadableFileError, read_source
 
@@ -36,6 +37,13 @@ class Files:
     def at(self, path: str) -> Source | None:
         """The file at exactly this path."""
         return self._read(path)
+
+    def names_in(self, folder: str) -> frozenset[str] | None:
+        """The names of what lies in a folder; None where it isn't there, or can't be read."""
+        try:
+            return frozenset(os.listdir(folder))
+        except (OSError, ValueError):
+            return None
 
     def _find_above(self, folder: str, reference: str) -> Source | None:
         here = os.path.abspath(folder)
@@ -75,6 +83,49 @@ class GivenFiles(Files):
     def at(self, path: str) -> Source | None:
         """The file of this name."""
         return self._sources.get(os.path.normpath(path))
+
+    def names_in(self, folder: str) -> frozenset[str] | None:
+        """The first parts of the names below this one."""
+        above = os.path.normpath(folder)
+        top = "" if above == "." else above + "/"
+        below = [name[len(top) :] for name in self._sources if name.startswith(top)]
+        return frozenset(name.partition("/")[0] for name in below) or None
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a run looks for the folders that it names.
+
+    Attributes:
+        files: the files at hand.
+        folders: where it may run.
+    """
+
+    files: Files
+    folders: tuple[str, ...]
+
+    def folder(self, reference: str) -> str | None:
+        """The one folder that a path names; None where there is none, or where the run may mean another one.
+
+        A `~` stays one, as for DeepSpeed: only a shell knows what it means.
+        """
+        paths = [os.path.normpath(os.path.join(folder, reference)) for folder in self.folders]
+        found = {os.path.realpath(path): path for path in paths if self.names(path) is not None}
+        return next(iter(found.values())) if len(found) == 1 else None
+
+    def names(self, folder: str) -> frozenset[str] | None:
+        """The names of what lies in a folder; None where it isn't there."""
+        return self.files.names_in(folder)
+
+    def text(self, path: str) -> str | None:
+        """The text of a small file; None where it isn't there, or is no text."""
+        source = self.files.at(path)
+        if source is None:
+            return None
+        try:
+            return source.text
+        except UnreadableFileError:
+            return None
 
 
 def _shown(path: str) -> str:

@@ -15,6 +15,7 @@ from dslint.runs import accelerate
 from dslint.runs.run import Options, Run
 
 if TYPE_CHECKING:
+    from dslint.runs.files import Place
     from dslint.runs.launch.launch import Launch
     from dslint.runs.script.reading import Deeds
     from dslint.runs.versions import KnownVersion
@@ -33,6 +34,7 @@ class Pairing:
         stated: what `[[tool.dslint.runs]]` says of the run beside its files.
         missing: the path of a config that script or command name and that isn't there.
         named: further files that the launch command names, by the option's name.
+        place: where the script looks for the folders that it names; None without a script.
     """
 
     config: Source | Document | None
@@ -42,6 +44,7 @@ class Pairing:
     stated: Options | None = None
     missing: str | None = None
     named: Mapping[str, Source] = field(default_factory=dict)
+    place: Place | None = None
 
     @property
     def source(self) -> Source:
@@ -126,6 +129,7 @@ def run_of(pairing: Pairing, options: Options) -> Run:
         pairing.launch,
         pairing.named,
         pairing.missing,
+        pairing.place,
     )
 
 

@@ -10,6 +10,7 @@ from dslint.documents.document import Document
 from dslint.documents.source import Source
 
 if TYPE_CHECKING:
+    from dslint.runs.files import Place
     from dslint.runs.gpus import Gpu
     from dslint.runs.launch.launch import Launch
     from dslint.runs.releases import Release
@@ -52,6 +53,7 @@ class Run:
         launch: the command that starts it, where there is one.
         named: the hostfile that the command names, by the option's name ("hostfile"), where it is there.
         missing: the path of a config that script or command name and that isn't there.
+        place: where the script looks for the folders that it names; None without a script.
     """
 
     config: Document
@@ -62,3 +64,4 @@ class Run:
     launch: Launch | None = None
     named: Mapping[str, Source] = field(default_factory=dict)
     missing: str | None = None
+    place: Place | None = None

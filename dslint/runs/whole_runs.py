@@ -16,7 +16,7 @@ from dslint.documents.source import Source
 from dslint.documents.yaml_reader import read_yaml
 from dslint.runs import accelerate
 from dslint.runs.accelerate_plugin import plugin_config
-from dslint.runs.files import Files
+from dslint.runs.files import Files, Place
 from dslint.runs.linking import Pairing
 from dslint.runs.run import Options
 from dslint.runs.script.config_use import ConfigUse, as_document, config_uses, reference_of
@@ -197,7 +197,7 @@ class _Linker:
         deeds = self._deeds_of(source, launch, whence)
         uses = config_uses(deeds)
         configs = self._configs([use for use in uses if use.taker in TRAINING] or uses, deeds, whence)
-        whole = Pairing(None, started_by, deeds, launch)
+        whole = Pairing(None, started_by, deeds, launch, place=Place(self.files, whence.folders))
         if len(configs) > 1:
             for config, one in configs[:MOST_RUNS]:
                 yield replace(whole, config=config, script=self._deeds_of(source, launch, whence, one))

@@ -40,8 +40,11 @@ def write_files(trial: ScriptTrial, folder: Path) -> None:
         inner = {Path(trial.where), *([Path(trial.script).parent] if trial.script else [])}
         Mirror(folder).fill(Path(trial.beside), inner, parents)
     own = {} if trial.beside else {"tiny.py": TINY.read_text("utf-8")}
+    before = {} if trial.before is None else trial.before.files
     for name, text in {**own, **trial.files}.items():
         path = folder / name
+        if trial.before is not None and name not in (*own, *before) and path.exists():
+            continue  # what the run before has written
         path.parent.mkdir(parents=True, exist_ok=True)
         path.unlink(missing_ok=True)
         path.write_bytes(text.encode(errors="surrogateescape"))

@@ -40,6 +40,7 @@ class ScriptTrial:
         where: the folder in which the command runs, below the trial's.
         steps: optimizer steps of an engine after which the script is ended; 0 to let it go on.
         to_the_end: whether only Hugging Face's Trainer ends after these steps, and the script goes on.
+        before: what is run first in the same folder; the files that it writes take the place of `files`.
     """
 
     files: Mapping[str, str]
@@ -60,6 +61,7 @@ class ScriptTrial:
     where: str = "."
     steps: int = 0
     to_the_end: bool = False
+    before: ScriptTrial | None = None
 
     @property
     def ranks(self) -> int:
@@ -81,7 +83,8 @@ class ScriptTrial:
         known = {each.name for each in fields(cls)}
         values = {key: value for key, value in data.items() if key in known}
         tuples = {name: tuple(values.get(name, ())) for name in ("arguments", "words", "missing")}
-        return cls(**{**values, **tuples})
+        before = values.get("before")
+        return cls(**{**values, **tuples, "before": None if before is None else cls.from_data(before)})
 
     def command(self) -> list[str]:
         """The words of the launch command: those that are given, or ones that start all ranks."""

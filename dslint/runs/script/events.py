@@ -48,6 +48,7 @@ class Spot:
         contexts: what the `with` statements around it entered.
         functions: the functions of this file that are being executed, by name.
         is_called: False in a function that nothing in the file calls, so that its order says nothing.
+        is_tried: whether an `except` stands ready for its failure, here or around a calling function.
     """
 
     order: int
@@ -56,6 +57,7 @@ class Spot:
     contexts: tuple[Value, ...]
     functions: tuple[str, ...]
     is_called: bool
+    is_tried: bool = False
 
 
 @dataclass(eq=False)

@@ -50,7 +50,8 @@ class State:
     def spot(self) -> Spot:
         """What surrounds the next step."""
         self.steps += 1
-        return Spot(self.steps, self.guards, self.loops, self.contexts, self.stack, self.is_called)
+        is_tried = self.tries > 0
+        return Spot(self.steps, self.guards, self.loops, self.contexts, self.stack, self.is_called, is_tried)
 
     def note_import(self, name: str, node: ast.AST) -> None:
         """Remember the first import of a module."""

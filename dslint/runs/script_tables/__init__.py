@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dslint.runs.facts import Fact
-from dslint.runs.script_tables import accelerate, base, launch, loop, sharding, trainer
+from dslint.runs.script_tables import accelerate, base, launch, loop, resuming, sharding, trainer
 
 FACTS: Mapping[str, Fact] = {
     **base.FACTS,
     **loop.FACTS,
     **sharding.FACTS,
+    **resuming.FACTS,
     **trainer.FACTS,
     **accelerate.FACTS,
     **launch.FACTS,

@@ -16,7 +16,7 @@ from dslint.rulebook.loader import RuleFile
 from dslint.runs.gpus import find_gpu
 from dslint.runs.unknown import Unknown
 from dslint.smoke.client import SmokeServer
-from dslint.smoke.proofs import entries, script_evidence
+from dslint.smoke.proofs import entries, script_evidence, stand_ins
 from dslint.smoke.proofs.config_evidence import Effect, Tried, complaints, shown
 from dslint.smoke.proofs.planning import NoLaunchError
 from dslint.smoke.proofs.script_cases import has_script, mode_of, script_trial_of
@@ -104,12 +104,17 @@ class Prover:
         bad, good = map(self.outcome, trials)
         tried = script_evidence.TriedScripts(bad, good)
         peaks = [side.peak_memory for side in (bad, good) if side.peak_memory is not None]
+        untrue = [
+            text
+            for trial, side in zip(trials, (bad, good), strict=True)
+            for text in stand_ins.complaints(trial, side)
+        ]
         return Proof(
             code=file.rule.code,
             example=example.name,
             shown=script_evidence.shown(effect, tried),
             not_run="",
-            complaints=tuple(script_evidence.complaints(effect, tried)),
+            complaints=tuple(untrue or script_evidence.complaints(effect, tried)),
             peak_memory=max(peaks, default=None),
         )
 
@@ -144,9 +149,10 @@ class Prover:
 
     def _lacks_devices(self, side: Case, effect: Effect) -> str:
         """Why real ranks can't be had: on GPUs each needs its own, on the CPU they share it."""
-        if not self.has_gpu or mode_of(side, effect) == "simulated":
+        if not self.has_gpu or (mode_of(side, effect) == "simulated" and "before" not in side):
             return ""
-        ranks = script_trial_of(side, effect, has_gpu=True).ranks
+        trial = script_trial_of(side, effect, has_gpu=True)
+        ranks = max((one.ranks for one in (trial, trial.before) if one is not None and one.real), default=0)
         return f"needs {ranks} GPUs" if self.server.hello["count"] < ranks else ""
 
     def trial(self, file: RuleFile, case: Case) -> Trial:

@@ -61,6 +61,9 @@ def script_trial_of(case: Case, effect: Effect, *, has_gpu: bool, hides: Iterabl
     plan = planned(case)
     if plan is not None:
         trial = dataclasses.replace(trial, words=plan.words, environment=plan.environment)
+    if "before" in case:
+        before = script_trial_of({"ranks-are": "real", **case["before"]}, {}, has_gpu=has_gpu, hides=hides)
+        trial = dataclasses.replace(trial, before=before)
     if mode_of(case, effect) == "simulated":
         return trial
     ranks = (plan and plan.ranks) or case.get("gpus", REAL_RANKS) * trial.nodes

@@ -28,7 +28,7 @@ class ScriptFolder:
         self._top = Path.cwd()
         self.own_files = {str(self._top / name): name for name in trial.files}
         self._known = [*trial.files, "tiny.py"]
-        self._before = _states(self._top) if trial.beside else {}
+        self._before = _states(self._top) if trial.beside or trial.before else {}
 
     def enter(self) -> None:
         """Go to where the command runs; where it is a mirror, nothing outside of it shall be written any more.
