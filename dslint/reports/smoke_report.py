@@ -8,7 +8,11 @@ from typing import Any
 
 from dslint import __version__
 from dslint.reports.style import Style
+from dslint.smoke.ranks_in_words import ranks_told
 from dslint.smoke.smoking import Smoked
+from dslint.smoke.stacks import shown_lines
+from dslint.smoke.standing import RUNS, WAITS
+from dslint.smoke.verdict import Verdict
 
 MEGA = 2**20
 OUTPUT_LINES = 12
@@ -38,9 +42,19 @@ def _lines(smoked: Smoked, style: Style) -> Iterator[str]:
     yield f"  {style.dim(_course(smoked))}"
     if verdict.failure in ("died", "hang"):
         yield from (f"  | {line}" for line in verdict.output.splitlines()[-OUTPUT_LINES:])
-    for rank, stack in enumerate(verdict.stacks):
-        yield f"  rank {rank} stood at:"
-        yield from (f"  | {line}" for line in stack.splitlines()[-OUTPUT_LINES:])
+    for ranks, lines in _stacks(verdict).items():
+        yield f"  {ranks_told(ranks)} stood at:"
+        yield from (f"  | {line}" for line in lines)
+
+
+def _stacks(verdict: Verdict) -> dict[tuple[int, ...], list[str]]:
+    """The lines of each stack that ranks stood at when they had to be ended, by those ranks."""
+    ended = [one.rank for one in verdict.standing if one.state in (WAITS, RUNS)]
+    ranks: dict[tuple[str, ...], tuple[int, ...]] = {}
+    for rank, stack in zip(ended, verdict.stacks, strict=False):
+        lines = tuple(shown_lines(stack))
+        ranks[lines] = (*ranks.get(lines, ()), rank)
+    return {numbers: list(lines) for lines, numbers in ranks.items()}
 
 
 def _where(smoked: Smoked) -> str:
@@ -137,6 +151,7 @@ def _data(smoked: Smoked) -> dict[str, Any]:
         "python": seen.get("python"),
         "warnings": seen.get("warned", []),
         "output": verdict.output,
+        "standing": [one.as_data() for one in verdict.standing],
         "stacks": list(verdict.stacks),
     }
 

@@ -25,6 +25,9 @@ _SET_PARENT_DEATH_SIGNAL, _SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
 GRACE = 1.0
 """Seconds that ranks have to fail too once one has."""
 
+ASKING = signal.SIGRTMAX - 7 if sys.platform == "linux" else signal.SIGUSR1
+"""The signal that asks a process where it stands: where there are many, one that no script waits for."""
+
 Work = Callable[[Reporter], None]
 
 
@@ -135,16 +138,16 @@ def attempt(work: Work, reporter: Reporter) -> bool:
 
 
 def show_stack_on_signal(folder: Path, rank: int) -> None:
-    """Let SIGUSR1 write where this process stands, for a trial that hangs."""
+    """Let a signal write where this process stands, for a trial that hangs."""
     file = stack_file(folder, rank).open("w")
-    faulthandler.register(signal.SIGUSR1, file=file, all_threads=False, chain=False)
+    faulthandler.register(ASKING, file=file, all_threads=False, chain=False)
 
 
 def ask_for_stacks(pids: list[int]) -> None:
     """Let processes that hang write where they stand."""
     for pid in pids:
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, signal.SIGUSR1)
+            os.kill(pid, ASKING)
     time.sleep(0.2)
 
 
@@ -173,7 +176,7 @@ def _wait(pids: Sequence[int], listener: Listener, wanted: Callable[[], bool], a
         if listener.out_of_time or listener.flooded:
             return False
         if activity is not None and activity.is_over(paused=any(one.building for one in listener.heard)):
-            listener.idle = True
+            listener.idle, listener.idle_for = True, activity.silence
             return False
         time.sleep(POLL)
 

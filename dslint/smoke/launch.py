@@ -17,10 +17,14 @@ from dslint.smoke.leftovers import remove_leftovers
 from dslint.smoke.listening import Heard, Listener, Progress
 from dslint.smoke.processes import MARK, end_marked, new_mark
 from dslint.smoke.reporting import launcher_output
+from dslint.smoke.standstill import Standstill
+from dslint.smoke.torchrun_exits import exit_codes
 from dslint.smoke.trial import Trial
 
 POLL = 0.02
 """Seconds between two looks at the ranks."""
+SILENCE = 15.0
+"""Seconds that ranks may wait for each other without anything going on; see standstill.py."""
 GRACE = 20.0
 """Seconds that the launcher may take to end once every rank has finished."""
 
@@ -94,8 +98,8 @@ def run_group(
         except OSError as error:
             raise SmokeError(f"can't start {python}: {error.strerror}") from error
         try:
-            in_time = _wait(process, listener)
-            if not in_time:
+            in_time = _wait(process, listener, Standstill(listener, SILENCE))
+            if not in_time and not listener.idle:
                 ask_for_stacks([pid for one in listener.heard if (pid := one.seen.get("pid"))])
         finally:
             end_marked(mark)
@@ -103,10 +107,11 @@ def run_group(
             remove_leftovers(listener.heard)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(timeout=5)
-    return listener.close(in_time=in_time)
+        printed = launcher_output(folder).read_text(errors="replace")
+    return listener.close(in_time=in_time, exit_codes=exit_codes(printed, ranks))
 
 
-def _wait(process: subprocess.Popen[bytes], listener: Listener) -> bool:
+def _wait(process: subprocess.Popen[bytes], listener: Listener, standstill: Standstill) -> bool:
     """Wait until the launcher ended (True), or the ranks have to be ended (False)."""
     finished_at: float | None = None
     while True:
@@ -117,6 +122,6 @@ def _wait(process: subprocess.Popen[bytes], listener: Listener) -> bool:
             finished_at = finished_at or time.monotonic()
             if time.monotonic() - finished_at > GRACE:
                 return True
-        elif listener.out_of_time or listener.flooded:
+        elif listener.out_of_time or listener.flooded or standstill.is_certain():
             return False
         time.sleep(POLL)

@@ -12,10 +12,13 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from dslint.smoke.reporting import output_file, report_file, stack_file
+from dslint.smoke.reporting import STACK_BEGINS, output_file, report_file, stack_file
 
 OUTPUT_KEPT = 4000
 """Characters of a rank's last output that are kept."""
+
+STACK_KEPT = 64 * 2**10
+"""Characters of the last stack of a rank that are kept: 100 frames, which is as many as faulthandler writes."""
 
 FLOOD = 256 * 2**20
 """Bytes of output at which a rank is ended, before it fills the disk."""
@@ -44,6 +47,7 @@ class Heard:
         in_time: False if the rank had to be ended.
         flooded: whether it had to be ended since it printed too much.
         idle: whether it had to be ended since nothing went on.
+        idle_for: for how many seconds nothing had; 0 if nobody says.
         disk_full: whether it failed while there was next to no room on its disk; then it may not even say so.
         output: the end of what it printed.
         stack: where it stood when it had to be ended.
@@ -60,6 +64,7 @@ class Heard:
     in_time: bool = True
     flooded: bool = False
     idle: bool = False
+    idle_for: float = 0.0
     disk_full: bool = False
     output: str = ""
     stack: str = ""
@@ -77,6 +82,8 @@ class Heard:
         if "built" in line:
             self.built[line.pop("built")] = round(at - self.began_building, 2)
             self.building = None
+        if "exception" in line:
+            self.seen.setdefault("failed_at", at)
         self.finished = bool(line.pop("finished", self.finished))
         self.seen.update(line)
 
@@ -104,11 +111,13 @@ class Listener:
     Attributes:
         heard: what was heard so far, by rank.
         idle: whether the ranks have to be ended since nothing goes on.
+        idle_for: for how many seconds nothing has; 0 if nobody says.
     """
 
     def __init__(self, folder: Path, ranks: int, timeout: float, progress: Progress | None = None) -> None:
         self.heard = [Heard() for _ in range(ranks)]
         self.idle = False
+        self.idle_for = 0.0
         self._folder = folder
         self._read = [0] * ranks
         self._left = timeout
@@ -169,11 +178,21 @@ class Listener:
             one.disk_full = full and (not one.finished or "exception" in one.seen)
             one.in_time = in_time or one.finished
             one.idle = self.idle and not one.in_time
+            one.idle_for = self.idle_for if one.idle else 0.0
             one.flooded = not one.in_time and _size(output_file(self._folder, rank)) > FLOOD
             one.exit_code = (exit_codes or {}).get(rank)
             one.output = _tail(output_file(self._folder, rank))
-            one.stack = _tail(stack_file(self._folder, rank))
+            one.stack = self.stack(rank)
         return self.heard
+
+    def told_of_stacks(self, rank: int) -> int:
+        """Bytes that a rank has written of where it stood, which grow with each answer."""
+        return _size(stack_file(self._folder, rank))
+
+    def stack(self, rank: int) -> str:
+        """Where a rank stood when it was asked last; empty if it has never told."""
+        text = _tail(stack_file(self._folder, rank), STACK_KEPT)
+        return text[max(text.rfind(STACK_BEGINS), 0) :]
 
 
 def _size(path: Path) -> int:
@@ -183,11 +202,11 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _tail(path: Path) -> str:
+def _tail(path: Path, kept: int = OUTPUT_KEPT) -> str:
     try:
         with path.open("rb") as file:
             file.seek(0, 2)
-            file.seek(max(0, file.tell() - OUTPUT_KEPT))
+            file.seek(max(0, file.tell() - kept))
             return file.read().decode(errors="replace").strip()
     except OSError:
         return ""

@@ -5,8 +5,16 @@ from __future__ import annotations
 import json
 import os
 import time
+import traceback
 from pathlib import Path
+from types import TracebackType
 from typing import Any
+
+STACK_BEGINS = "Stack (most recent call first):"
+"""The line before a stack that faulthandler writes."""
+
+TRACE_ENDS_KEPT = 50
+"""Calls that are told at either end of a long trace."""
 
 
 class Reporter:
@@ -34,11 +42,21 @@ class Reporter:
     def fail(self, error: BaseException) -> None:
         """The exception that ended the trial."""
         names = [base.__name__ for base in type(error).__mro__ if base is not object]
-        self.tell(exception=names[0], bases=names, message=str(error))
+        trace = trace_of(error.__traceback__)
+        self.tell(exception=names[0], bases=names, message=str(error), trace=trace)
 
     def finish(self) -> None:
         """The last line."""
         self.tell(finished=True)
+
+
+def trace_of(trace: TracebackType | None) -> str:
+    """The calls that an exception came through, innermost first, as faulthandler would write them."""
+    calls = [(frame.f_code, line) for frame, line in traceback.walk_tb(trace)][::-1]
+    if len(calls) > 2 * TRACE_ENDS_KEPT:
+        calls = calls[:TRACE_ENDS_KEPT] + calls[-TRACE_ENDS_KEPT:]
+    lines = [f'  File "{code.co_filename}", line {line} in {code.co_name}' for code, line in calls]
+    return "\n".join([STACK_BEGINS, *lines])
 
 
 def report_file(folder: Path, rank: int) -> Path:
@@ -52,7 +70,7 @@ def output_file(folder: Path, rank: int) -> Path:
 
 
 def stack_file(folder: Path, rank: int) -> Path:
-    """The file with where a rank stood when it was asked by SIGUSR1."""
+    """The file with where a rank stood when it was asked."""
     return folder / f"rank-{rank}.stack"
 
 

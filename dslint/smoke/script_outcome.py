@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dslint.smoke.first_failure import LEFT_ALONE, standings
 from dslint.smoke.listening import Heard
+from dslint.smoke.standing import Standing
 from dslint.smoke.verdict import DIED, HANGS
-
-LEFT_ALONE = re.compile(r"connection (closed|reset) by peer|broken pipe|timed ?out|wait timeout", re.IGNORECASE)
-"""What gloo says where a peer is gone, or doesn't come; with NCCL such a rank waits until it is ended."""
 
 KILLED = -9
 """The exit code of a rank that was ended since another one had failed."""
@@ -42,6 +40,9 @@ class Outcome:
         peak_memory: the most bytes held on a GPU; None without one.
         cut: whether it was ended after the trial's number of optimizer steps.
         idle: whether it had to be ended since its ranks did nothing any more, and not for lack of time.
+        standing: where each of several ranks stands, or was left, if they had to be ended or lost each other.
+        before: what came of the trial before it: `failure` in words (empty if it ended well) and the names of the
+            `files` that it wrote; None without one.
     """
 
     phase: str
@@ -64,6 +65,8 @@ class Outcome:
     peak_memory: int | None
     cut: bool = False
     idle: bool = False
+    standing: tuple[Standing, ...] = ()
+    before: Mapping[str, Any] | None = None
 
     @property
     def ended(self) -> bool:
@@ -80,6 +83,7 @@ def outcome(ranks: Sequence[Heard]) -> Outcome:
     worst = min(ranks, key=_how_well)
     exception, bases, message = _exception(worst)
     left_alone = worst.seen.get("exception") is not None and LEFT_ALONE.search(message) is not None
+    hung = exception == HANGS or (left_alone and len(ranks) > 1)
     first = ranks[0].seen
     peaks = [one.seen["peak_memory"] for one in ranks if one.seen.get("peak_memory") is not None]
     return Outcome(
@@ -89,7 +93,7 @@ def outcome(ranks: Sequence[Heard]) -> Outcome:
         message=message,
         where=worst.seen.get("where"),
         code=worst.seen.get("code"),
-        hung=exception == HANGS or (left_alone and len(ranks) > 1),
+        hung=hung,
         said={key: value for one in reversed(ranks) for key, value in one.seen.get("said", {}).items()},
         engines=tuple(first.get("engines", ())),
         settings=first.get("settings", {}),
@@ -103,6 +107,8 @@ def outcome(ranks: Sequence[Heard]) -> Outcome:
         peak_memory=max(peaks, default=None),
         cut=any(one.seen.get("cut") for one in ranks),
         idle=any(one.idle for one in ranks),
+        standing=standings(ranks) if hung and len(ranks) > 1 else (),
+        before=first.get("before"),
     )
 
 

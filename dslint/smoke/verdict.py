@@ -7,8 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dslint.smoke.first_failure import how_well, is_left_alone, standings
 from dslint.smoke.leftovers import about_old_lock
 from dslint.smoke.listening import Heard
+from dslint.smoke.ranks_in_words import headline, left_behind, line_of
+from dslint.smoke.standing import DIED as GONE
+from dslint.smoke.standing import ENDED, Standing
 
 DIED, HANGS = "Died", "Timeout"
 """Stand in for an exception class where a rank ended, or had to be ended, without one."""
@@ -34,7 +38,8 @@ class Verdict:
         seconds: how long each phase took.
         built: seconds that each op's build or loading took.
         output: the end of what was printed.
-        stacks: where each rank stood when it had to be ended.
+        stacks: where each rank stood when it had to be ended, as it was told.
+        standing: where each rank stands, or was left, if one raised, died or had to be ended.
     """
 
     mode: str
@@ -53,6 +58,7 @@ class Verdict:
     built: Mapping[str, float]
     output: str
     stacks: tuple[str, ...]
+    standing: tuple[Standing, ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -93,7 +99,7 @@ def judge(ranks: Sequence[Heard], *, mode: str, world: int, same_batch: bool = T
         world: number of ranks that DeepSpeed believed in.
         same_batch: whether every rank got the same data, so that their losses have to agree.
     """
-    worst = min(ranks, key=_how_well)
+    worst = min(ranks, key=how_well)
     real_sums = mode == "real" or world == 1
     failures = _failures(worst, ranks, real_sums=real_sums, same_batch=same_batch)
     failure, reason = next(failures, (None, ""))
@@ -112,7 +118,7 @@ def judge(ranks: Sequence[Heard], *, mode: str, world: int, same_batch: bool = T
         seen={
             key: value
             for key, value in worst.seen.items()
-            if key not in ("phase", "exception", "bases", "message")
+            if key not in ("phase", "exception", "bases", "message", "trace", "ended_at", "failed_at")
         },
         losses=tuple(_number(loss) for loss in worst.seen.get("losses", ())),
         peak_memory=tuple(peak for peak in peaks if peak is not None),
@@ -120,17 +126,8 @@ def judge(ranks: Sequence[Heard], *, mode: str, world: int, same_batch: bool = T
         built=worst.built,
         output=worst.output,
         stacks=tuple(one.stack for one in ranks if one.stack),
+        standing=standings(ranks) if failure in ("exception", "died", "hang") else (),
     )
-
-
-def _how_well(one: Heard) -> tuple[bool, bool, bool, float]:
-    """Orders ranks: one that raised, one that died, one that only waited for it, one that ended well.
-
-    Of those that ended well none is before rank 0, which alone tells of the saved weights.
-    """
-    raised = one.seen.get("exception") is not None
-    well = one.finished and not raised
-    return (not raised, one.finished or not one.in_time, well, 0.0 if well else one.last_at)
 
 
 def _exception(one: Heard) -> tuple[str | None, tuple[str, ...], str]:
@@ -147,20 +144,47 @@ def _failures(
 ) -> Iterator[tuple[str, str]]:
     """What went wrong, the most telling first."""
     seen = one.seen
-    name, _, message = _exception(one)
+    name, _, _ = _exception(one)
     if name == DIED:
-        yield "died", f"the process died during {one.phase} ({_how_it_ended(one.exit_code)})"
+        who = "the process" if len(ranks) == 1 else f"rank {_number_of(one, ranks)}"
+        yield "died", f"{who} died during {one.phase} ({_how_it_ended(one.exit_code)})"
     elif name == HANGS and one.flooded:
         yield "flood", f"it printed without end during {one.phase}"
     elif name == HANGS:
-        building = f", while the op {one.building} was being built" if one.building else ""
-        yield "hang", f"no end in time: it stood in {one.phase}{building}"
+        yield "hang", _about_hang(one, ranks)
     elif name is not None:
-        yield "exception", f"{name} during {one.phase}: {message}"
+        yield "exception", _about_exception(one, ranks)
     if real_sums:
         yield from _loss_failures(ranks, same_batch)
     yield from _step_failures(seen)
     yield from _save_failures(seen)
+
+
+def _about_hang(one: Heard, ranks: Sequence[Heard]) -> str:
+    building = f", while the op {one.building} was being built" if one.building else ""
+    where = headline(standings(ranks), still=one.idle)
+    why = f"nothing moved for {one.idle_for:g} s" if one.idle_for else "no end in time"
+    if not where:
+        return f"{why}: it stood in {one.phase}{building}"
+    if len(ranks) == 1:
+        return f"{why} during {one.phase}{building}: {where}"
+    return f"{where} (during {one.phase}{building}; {why})"
+
+
+def _about_exception(one: Heard, ranks: Sequence[Heard]) -> str:
+    """The exception, and of several ranks which one had it first; or which rank was missing there."""
+    name, _, message = _exception(one)
+    all_of_them = standings(ranks)
+    if is_left_alone(one) and any(each.state in (ENDED, GONE) for each in all_of_them):
+        return f"{left_behind(all_of_them)}, until the connection was closed (during {one.phase})"
+    number = _number_of(one, ranks)
+    alike = all((each.seen.get("exception"), each.seen.get("message")) == (name, message) for each in ranks)
+    on_rank = "" if alike else f" on rank {number}"
+    return f"{name}{on_rank} during {one.phase}{line_of(all_of_them[number])}: {message}"
+
+
+def _number_of(one: Heard, ranks: Sequence[Heard]) -> int:
+    return next(number for number, each in enumerate(ranks) if each is one)
 
 
 def _how_it_ended(code: int | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import faulthandler
 import os
+import re
 import subprocess
 import sys
 import time
@@ -45,7 +46,8 @@ def test_an_exception_comes_with_its_bases_and_its_phase(tmp_path: Path) -> None
     found = verdict(forked(work, tmp_path))
     assert (found.phase, found.exception, found.message) == ("parse", "FileNotFoundError", "no such config")
     assert found.raised("OSError")
-    assert found.reason == "FileNotFoundError during parse: no such config"
+    place = r"\S*test_children\.py:\d+"
+    assert re.fullmatch(rf"FileNotFoundError during parse at {place}: no such config", found.reason)
 
 
 def test_sys_exit_is_an_outcome(tmp_path: Path) -> None:

@@ -352,7 +352,10 @@ def test_ranks_that_wait_for_each_other_are_confirmed(confirmer: Confirmer, tmp_
     after = with_script(before, f"import torch\n{script}")
     found = ask(confirmer, "DS640", before, after)
     assert found.verdict == CONFIRMED
-    assert found.told == "its ranks wait for each other; with the fix it takes 2 optimizer steps"
+    assert found.told == (
+        f"its ranks wait for each other (rank 0 in barrier at {tmp_path}/train.py:12; rank 1 in all_reduce, "
+        f"called by engine.backward at {tmp_path}/train.py:9); with the fix it takes 2 optimizer steps"
+    )
 
 
 def test_an_effect_that_no_script_shows_is_not_executed_for(

@@ -96,7 +96,7 @@ def test_the_rank_that_raised_speaks_for_those_that_waited_for_it() -> None:
     waits = rank(finished=False, in_time=False, phase="step")
     raised = rank(phase="step", exception="ValueError", bases=["ValueError"], message="no")
     found = real(waits, raised)
-    assert (found.failure, found.reason) == ("exception", "ValueError during step: no")
+    assert (found.failure, found.reason) == ("exception", "ValueError on rank 1 during step: no")
 
 
 def test_a_rank_that_died_is_named_with_its_signal() -> None:

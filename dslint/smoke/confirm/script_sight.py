@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from dslint.smoke.confirm.sight import NOT_REPRODUCED, NOT_RUN, SEEN, Sight, first_line, without_own_folders
+from dslint.smoke.confirm.sight import (
+    MIRROR,
+    NOT_REPRODUCED,
+    NOT_RUN,
+    SEEN,
+    Sight,
+    first_line,
+    without_own_folders,
+)
 from dslint.smoke.planning import CannotPlanError
 from dslint.smoke.proofs.script_evidence import (
     Effect,
@@ -18,6 +27,7 @@ from dslint.smoke.proofs.script_evidence import (
     trains,
     wrote_tensors,
 )
+from dslint.smoke.ranks_in_words import places
 from dslint.smoke.script_outcome import Outcome
 from dslint.smoke.verdict import DIED, HANGS, LONGEST_START
 
@@ -104,7 +114,7 @@ def ended(one: Outcome) -> str:
     if one.ended:
         return "it runs to its end"
     if waits(one):
-        return f"its ranks wait for each other{_stand(one)}"
+        return f"its ranks wait for each other{_places(one) or _stand(one)}"
     if one.exception == HANGS:
         return f"it comes to no end in time{_stand(one)}"
     if one.exception == DIED:
@@ -123,6 +133,12 @@ def waits(one: Outcome) -> bool:
 
 def _stand(one: Outcome) -> str:
     return " (the launcher)" if one.phase == "launch" else ""
+
+
+def _places(one: Outcome) -> str:
+    """Where its ranks wait, by the user's own paths."""
+    told = MIRROR.sub("", places(one.standing)).replace(os.path.join(os.getcwd(), ""), "")
+    return f" ({told})" if told else ""
 
 
 def _steps(one: Outcome) -> str:

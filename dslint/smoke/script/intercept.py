@@ -59,7 +59,7 @@ def run(script: str, arguments: list[str], reporter: Reporter, interception: Int
         traceback.print_exception(error)
         interception.fail(error)
         return 1
-    interception.end_early()
+    interception.end_early(error)
     return 0
 
 

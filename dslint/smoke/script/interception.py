@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from dslint.smoke.leftovers import shared_memory
 from dslint.smoke.rank.watch import Watch
-from dslint.smoke.reporting import Reporter
+from dslint.smoke.reporting import Reporter, trace_of
 from dslint.smoke.script import trainer_limits
 from dslint.smoke.script.import_hook import after_import
 from dslint.smoke.script.user_builds import follow_builds
@@ -73,9 +73,11 @@ class Interception:
         self._reporter.finish()
         end_soon(1)
 
-    def end_early(self) -> None:
-        """The script came to its own end before it took its steps."""
+    def end_early(self, error: BaseException | None = None) -> None:
+        """The script came to its own end before it took its steps, maybe by a SystemExit."""
         self._summarize()
+        if error is not None:
+            self._reporter.tell(ended_at=trace_of(error.__traceback__))
         self._reporter.tell(**({"ended_early": True} if self._engines else {"never_initialized": True}))
         self._reporter.finish()
         end_soon(0)
@@ -83,9 +85,9 @@ class Interception:
     def _summarize(self) -> None:
         self._reporter.tell(warned=self._watch.warned)
         if self._engines:
-            from dslint.smoke.rank.inspection import peak_memory
+            from dslint.smoke.rank.memory_meter import peak_on_gpu
 
-            self._reporter.tell(peak_memory=peak_memory(), engines=self._engines)
+            self._reporter.tell(peak_memory=peak_on_gpu(), engines=self._engines)
 
     # --- what the script imports ---
 

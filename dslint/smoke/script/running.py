@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
-import re
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from dslint.smoke.environment import SmokeError
+from dslint.smoke.first_failure import standings
 from dslint.smoke.launch import run_group
 from dslint.smoke.leftovers import about_old_lock
 from dslint.smoke.listening import Heard, Progress
+from dslint.smoke.ranks_in_words import headline
 from dslint.smoke.reporting import launcher_output
 from dslint.smoke.script import intercept
 from dslint.smoke.script.user_builds import mark_beginning
+from dslint.smoke.stacks import frames_of
 
 LAST_LINES = 5
 """Lines of the launcher's output that a message shows."""
@@ -96,12 +98,12 @@ def _require_start(ranks: Sequence[Heard], folder: Path, script: Path, python: s
 
 
 def _require_deepspeed(ranks: Sequence[Heard], script: Path, timeout: float) -> None:
-    """See that the script called deepspeed.initialize, unless it failed before, which is a verdict.
+    """See that the script called deepspeed.initialize, unless it failed or hung before, which is a verdict.
 
     Raises:
         SmokeError: if it ended, or ran out of time, without.
     """
-    if any(one.phase != "start" or "exception" in one.seen for one in ranks):
+    if any(one.phase != "start" or "exception" in one.seen or one.idle for one in ranks):
         return
     if all(one.seen.get("never_initialized") for one in ranks):
         raise SmokeError(f"{script}: it ended without calling deepspeed.initialize, so there is nothing to try")
@@ -115,9 +117,9 @@ def _require_deepspeed(ranks: Sequence[Heard], script: Path, timeout: float) -> 
 
 
 def _where(ranks: Sequence[Heard], script: Path) -> str:
-    """Where the script stood, by the innermost of its own lines in the stacks that faulthandler wrote."""
-    for one in ranks:
-        for file, line in re.findall(r'File "([^"]+)", line (\d+)', one.stack):
-            if file == str(script.absolute()):
-                return f" (rank {ranks.index(one)} stood in line {line})"
-    return ""
+    """Where the script stood: several ranks with what they wait for, one alone by the innermost of its lines."""
+    if len(ranks) > 1:
+        told = headline(standings(ranks))
+        return f" ({told})" if told else ""
+    lines = [frame.line for frame in frames_of(ranks[0].stack) if frame.path == str(script.absolute())]
+    return f" (rank 0 stood in line {lines[0]})" if lines else ""
