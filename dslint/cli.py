@@ -280,6 +280,11 @@ def _add_smoke(subparsers: argparse._SubParsersAction[_Parser]) -> None:
         const="real",
         help="one process a rank, through torchrun: NCCL on GPUs, gloo with --device cpu",
     )
+    where.add_argument(
+        "--share-gpus",
+        action="store_true",
+        help="with --real: let ranks share the GPUs here, through gloo, which NCCL can't",
+    )
     where.add_argument("--gpu", metavar="NAME", help="simulate the abilities of this GPU: h100, v100, ...")
     where.add_argument("--device", choices=["auto", "cpu", "cuda"], default="auto")
     where.add_argument(

@@ -298,6 +298,8 @@ def _must_make_sense(options: argparse.Namespace) -> None:
         raise UsageError("a config or --script, not both; the script's own arguments follow after --")
     if options.script is not None and (options.mode == "simulated" or options.gpu or options.nodes):
         raise UsageError("--script runs where and as you would run it: no --simulate, --gpu or --nodes")
+    if options.share_gpus and (options.mode != "real" or options.script is not None):
+        raise UsageError("--share-gpus goes with --real and configs: it lets their ranks share the GPUs here")
 
 
 def _smoke_all(options: argparse.Namespace) -> int:
@@ -343,6 +345,7 @@ def _smoke_options(options: argparse.Namespace) -> SmokeOptions:
         steps=options.steps,
         timeout=options.timeout or (600.0 if options.script else 120.0),
         python=options.python,
+        share_gpus=options.share_gpus,
     )
 
 

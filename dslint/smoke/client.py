@@ -109,12 +109,20 @@ class SmokeServer:
         self.hello = first["hello"]
 
     def run(self, trial: Trial, progress: Progress | None = None) -> Heard:
-        """Run a trial and say what was heard of it.
+        """Run a simulated trial and say what was heard of its rank 0.
 
         Raises:
             SmokeError: if the disk is full, or the server is gone.
         """
         return self._heard_of(trial, progress)[0]
+
+    def run_ranks(self, trial: Trial, progress: Progress | None = None) -> list[Heard]:
+        """Run a trial and say what was heard of each rank; only of rank 0 in a simulation.
+
+        Raises:
+            SmokeError: if the disk is full, or the server is gone.
+        """
+        return self._heard_of(trial, progress)
 
     def run_script(self, trial: ScriptTrial, progress: Progress | None = None) -> list[Heard]:
         """Run a script and say what was heard of each rank; only of rank 0 in a simulation.

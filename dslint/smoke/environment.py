@@ -23,6 +23,8 @@ def training_environment(python: str, device: str, folder: str) -> dict[str, str
     defaults = {
         "PYTORCH_NVML_BASED_CUDA_CHECK": "1",  # asking for CUDA must not start it before a fork
         "OMP_NUM_THREADS": "1",
+        "NCCL_NVLS_ENABLE": "0",  # NVLink multicast can hang a shared host, and two steps need no speed
+        "KINETO_LOG_LEVEL": "5",  # else torch's profiler, which counts memory on the CPU, prints when it starts
         "MAX_JOBS": str(os.cpu_count() or 1),
         "WANDB_MODE": "disabled",
         "HF_HUB_OFFLINE": "1",

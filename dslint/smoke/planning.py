@@ -49,6 +49,7 @@ class SmokeOptions:
         timeout: seconds a trial may take, builds of ops left out.
         python: the interpreter that trains.
         deepspeed: the release that the run is said to use, or None for what its files say.
+        share_gpus: whether real ranks may share a GPU.
     """
 
     gpus: int | None
@@ -61,6 +62,7 @@ class SmokeOptions:
     timeout: float
     python: str
     deepspeed: Release | None = None
+    share_gpus: bool = False
 
     def of_run(self) -> Options:
         """What they say about a run, for the facts of it."""
@@ -125,6 +127,8 @@ class Plan:
             arguments=self.arguments,
             launcher=self.launcher,
             missing=self.missing,
+            shared=options.share_gpus,
+            metered=True,
         )
 
 

@@ -186,12 +186,18 @@ def _serve(folder: Path, descriptor: int, ops: list[str], answer: Answer) -> Non
 
 
 def _try_config(data: Mapping[str, Any], place: Path, requests: _Input, answer: Answer) -> list[Heard]:
-    """Try a config in a child."""
-    from dslint.smoke.rank.training import simulate
+    """Try a config, in a child for each rank that is really there."""
+    from dslint.smoke.rank.training import simulate, train_as_one_of
 
     trial = Trial.from_data(data)
-    work = functools.partial(simulate, trial)
-    return run_forked_group([work], place, trial.timeout, *_kept_informed(requests, answer), alone=True)
+    port = free_port()
+    works = (
+        [functools.partial(train_as_one_of, trial, rank, port) for rank in range(trial.ranks)]
+        if trial.real
+        else [functools.partial(simulate, trial)]
+    )
+    told = _kept_informed(requests, answer)
+    return run_forked_group(works, place, trial.timeout, *told, alone=True, silence=trial.silence)
 
 
 def _try_script(data: Mapping[str, Any], place: Path, requests: _Input, answer: Answer) -> list[Heard]:
@@ -206,6 +212,7 @@ def _try_script(data: Mapping[str, Any], place: Path, requests: _Input, answer: 
         gc.collect()
         gc.freeze()  # as in _ready
 
+    before = None if trial.before is None else _run_before(trial.before, place, requests, answer)
     write_files(trial, place / "work")
     port = free_port()
     works = [
@@ -213,7 +220,24 @@ def _try_script(data: Mapping[str, Any], place: Path, requests: _Input, answer: 
         for rank in range(trial.ranks if trial.real else 1)
     ]
     told = _kept_informed(requests, answer)
-    return run_forked_group(works, place, trial.timeout, *told, alone=True, silence=trial.silence)
+    ranks = run_forked_group(works, place, trial.timeout, *told, alone=True, silence=trial.silence)
+    if before is not None:
+        ranks[0].seen["before"] = before
+    return ranks
+
+
+def _run_before(trial: ScriptTrial, place: Path, requests: _Input, answer: Answer) -> dict[str, Any]:
+    """Run what comes before a trial, and leave its folder to that one; the files it wrote, and how it failed."""
+    from dslint.smoke.script_outcome import outcome
+
+    earlier = place / "before"
+    earlier.mkdir()
+    came = outcome(_try_script(trial.as_data(), earlier, requests, answer))
+    (earlier / "work").rename(place / "work")
+    return {
+        "failure": "" if came.ended else f"{came.exception} in {came.phase}: {came.message}",
+        "files": sorted(came.files),
+    }
 
 
 def _kept_informed(requests: _Input, answer: Answer) -> tuple[Progress, Callable[[], bool]]:

@@ -113,10 +113,10 @@ def is_real(trial: Trial, options: SmokeOptions, here: int) -> bool:
             "--real: torch sees no GPU here; --real --device cpu trains real ranks on the CPU (gloo), "
             "--simulate one rank of as many as you like"
         )
-    if options.device != "cpu" and trial.ranks > here:
+    if options.device != "cpu" and trial.ranks > here and not options.share_gpus:
         raise SmokeError(
             f"--real: {trial.ranks} ranks, but {here} GPU{'s' if here > 1 else ''} here; "
-            "lower --gpus or use --simulate"
+            "lower --gpus, use --simulate, or let ranks share a GPU with --share-gpus"
         )
     return True
 

@@ -35,6 +35,10 @@ class Trial:
         floats: whether the model's batches are floats, in its own type, and not tokens.
         launcher: who starts the ranks of a simulated group: "torchrun" or "deepspeed".
         calls: what the script calls after `initialize`, by the names of script_calls.CALLS.
+        mode: "simulated" (rank 0 of a fake group) or "real" (a process for each rank).
+        shared: whether real ranks may share a GPU, which they can through gloo, but not through NCCL.
+        silence: seconds without any work done by a real rank after which they count as hanging; None for no limit.
+        metered: whether to count the memory of tensors on the CPU too, which makes a trial slower by half.
     """
 
     config: str | None
@@ -53,6 +57,15 @@ class Trial:
     floats: bool = False
     launcher: str = "torchrun"
     calls: tuple[str, ...] = ()
+    mode: str = "simulated"
+    shared: bool = False
+    silence: float | None = None
+    metered: bool = False
+
+    @property
+    def real(self) -> bool:
+        """Whether it has real peers."""
+        return self.mode == "real"
 
     @property
     def ranks(self) -> int:

@@ -73,6 +73,7 @@ def smoked(machine: Machine, monkeypatch: pytest.MonkeyPatch, path: str, **optio
         (8, {"gpu": find_gpu("v100")}, False),
         (0, {"mode": "real", "device": "cpu"}, True),
         (2, {"mode": "real"}, True),
+        (1, {"mode": "real", "share_gpus": True}, True),
     ],
 )
 def test_ranks_are_real_where_there_are_gpus_enough(
@@ -87,7 +88,7 @@ def test_ranks_are_real_where_there_are_gpus_enough(
 @pytest.mark.parametrize(
     ("gpus", "options", "message"),
     [
-        (1, {"mode": "real"}, "--real: 2 ranks, but 1 GPU here; lower --gpus or use --simulate"),
+        (1, {"mode": "real"}, "--real: 2 ranks, but 1 GPU here; lower --gpus, use --simulate, or let ranks share a GPU"),
         (0, {"mode": "real"}, "--real: torch sees no GPU here"),
         (8, {"mode": "real", "nodes": 2}, "--nodes needs --simulate"),
         (8, {"mode": "real", "gpu": find_gpu("v100")}, "--gpu needs --simulate"),

@@ -256,11 +256,6 @@ def loss_scale(engine: Any) -> float | None:
     return None
 
 
-def peak_memory() -> int | None:
-    """The most bytes that torch held on this rank's GPU; None without one."""
-    return int(torch.cuda.max_memory_allocated()) if torch.cuda.is_initialized() else None
-
-
 def versions() -> dict[str, Any]:
     """What trains here."""
     import deepspeed

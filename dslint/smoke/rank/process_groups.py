@@ -37,7 +37,7 @@ def simulate_groups() -> None:
     _replace("new_group", new_group)
 
 
-def groups_on_cpu() -> None:
+def groups_through_gloo() -> None:
     """Give a script that asks for NCCL gloo instead; all else about its groups is real."""
 
     def initialize(initialize: Callable[..., None], *args: Any, **kwargs: Any) -> None:

@@ -13,11 +13,11 @@ from typing import Any
 
 import torch
 
-from dslint.smoke.rank import inspection
 from dslint.smoke.rank.following import Follower
 from dslint.smoke.rank.launchers.started import Started
 from dslint.smoke.rank.launching import start
-from dslint.smoke.rank.process_groups import groups_on_cpu, simulate_groups
+from dslint.smoke.rank.memory_meter import peak_on_gpu
+from dslint.smoke.rank.process_groups import groups_through_gloo, simulate_groups
 from dslint.smoke.rank.script_folder import ScriptFolder
 from dslint.smoke.rank.simulation import hide_packages, set_abilities, without_shared_memory_collective
 from dslint.smoke.rank.step_limit import StepLimit
@@ -79,7 +79,7 @@ def _become_rank(trial: ScriptTrial) -> None:
     if not trial.real:
         simulate_groups()
     elif not torch.cuda.is_available():
-        groups_on_cpu()
+        groups_through_gloo()
     if not torch.cuda.is_available():
         torch.cuda.set_device = lambda *_: None
     _prepare_huggingface()
@@ -119,7 +119,7 @@ def _run(trial: ScriptTrial, started: Started, reporter: Reporter, watch: Watch,
             _tell_failure(error, folder, reporter)
             raise
     finally:
-        told: dict[str, Any] = {"warned": watch.warned, "peak_memory": inspection.peak_memory()}
+        told: dict[str, Any] = {"warned": watch.warned, "peak_memory": peak_on_gpu()}
         with contextlib.suppress(Exception):
             told |= {"engines": follower.facts(), "settings": follower.settings()}
         told["files"] = folder.written_files()

@@ -1,4 +1,4 @@
-"""One process as rank 0 of any number of ranks, on a device that answers as it is asked to."""
+"""One process as a rank of any number of ranks, on a device that answers as it is asked to."""
 
 from __future__ import annotations
 
@@ -8,19 +8,40 @@ import sys
 from typing import Any
 
 
-def set_rank_environment(*, gpus: int, ranks: int, launcher: str = "torchrun") -> None:
-    """What a launcher sets for rank 0; DeepSpeed's own tells the node too (deepspeed/launcher/launch.py, main)."""
+def set_rank_environment(
+    *, gpus: int, ranks: int, rank: int = 0, launcher: str = "torchrun", port: int = 29500
+) -> None:
+    """What a launcher sets for a rank; DeepSpeed's own tells the node too (deepspeed/launcher/launch.py, main).
+
+    Args:
+        gpus: ranks a node.
+        ranks: number of ranks.
+        rank: which one of them this process is.
+        launcher: "torchrun" or "deepspeed".
+        port: where the ranks meet on this machine.
+    """
     if launcher == "deepspeed":
-        os.environ.update(CROSS_RANK="0", CROSS_SIZE=str(ranks // gpus))
+        os.environ.update(CROSS_RANK=str(rank // gpus), CROSS_SIZE=str(ranks // gpus))
     os.environ.update(
-        RANK="0",
+        RANK=str(rank),
         WORLD_SIZE=str(ranks),
-        LOCAL_RANK="0",
+        LOCAL_RANK=str(rank % gpus),
         LOCAL_WORLD_SIZE=str(gpus),
-        LOCAL_SIZE="1",  # else the shared-memory collective of the CPU waits for its peers
+        LOCAL_SIZE=str(gpus),
         MASTER_ADDR="127.0.0.1",
-        MASTER_PORT="29500",
+        MASTER_PORT=str(port),
     )
+
+
+def share_gpus() -> None:
+    """Let several ranks train on one GPU, through gloo: NCCL refuses that."""
+    import torch
+
+    from dslint.smoke.rank.process_groups import groups_through_gloo
+
+    groups_through_gloo()
+    if torch.cuda.is_available():
+        os.environ["LOCAL_RANK"] = str(int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
 
 
 def join_fake_group(ranks: int) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from dslint.smoke.rank import inspection
+from dslint.smoke.rank.memory_meter import MemoryMeter
 from dslint.smoke.rank.model import THRESHOLD, batch, tiny_model
 from dslint.smoke.rank.script_calls import make_calls
 from dslint.smoke.rank.simulation import (
@@ -21,6 +22,7 @@ from dslint.smoke.rank.simulation import (
     join_fake_group,
     set_abilities,
     set_rank_environment,
+    share_gpus,
     skip_check_of_peers,
     without_shared_memory_collective,
 )
@@ -36,14 +38,23 @@ WEIGHTS, CHECKPOINT, TAG = Path("weights"), "checkpoint", "smoke"
 def simulate(trial: Trial, reporter: Reporter) -> None:
     """Take a trial through DeepSpeed as rank 0 of a fake group."""
     set_rank_environment(gpus=trial.gpus, ranks=trial.ranks, launcher=trial.launcher)
+    os.environ["LOCAL_SIZE"] = "1"  # else the shared-memory collective of the CPU waits for its peers
     prepare(trial)
     join_fake_group(trial.ranks)
     run(trial, reporter)
 
 
+def train_as_one_of(trial: Trial, rank: int, port: int, reporter: Reporter) -> None:
+    """Take a trial through DeepSpeed as the real rank of this number; all ranks meet at `port`."""
+    set_rank_environment(rank=rank, gpus=trial.gpus, ranks=trial.ranks, launcher=trial.launcher, port=port)
+    train_as_rank(trial, reporter)
+
+
 def train_as_rank(trial: Trial, reporter: Reporter) -> None:
     """Take a trial through DeepSpeed as the real rank that the launcher's environment names."""
     prepare(trial)
+    if trial.shared:
+        share_gpus()
     run(trial, reporter)
     if torch.distributed.is_initialized():
         torch.distributed.barrier()
@@ -64,10 +75,12 @@ def run(trial: Trial, reporter: Reporter) -> None:
     watch.follow_warnings()
     watch.follow_builds()
     watch.follow_phases()
+    memory = MemoryMeter(on_cpu=trial.metered)
     try:
-        _phases(trial, reporter, watch)
+        with memory:
+            _phases(trial, reporter, watch)
     finally:
-        reporter.tell(warned=watch.warned, redirected=watch.redirected, peak_memory=inspection.peak_memory())
+        reporter.tell(warned=watch.warned, redirected=watch.redirected, peak_memory=memory.peak)
 
 
 def _phases(trial: Trial, reporter: Reporter, watch: Watch) -> None:
