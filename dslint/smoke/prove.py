@@ -34,7 +34,7 @@ def main() -> int:
     options = _options()
     try:
         tasks = list(_tasks(options.codes, fixes=options.fixes))
-        proofs, device = _prove(tasks, options.device, options.jobs, fixes=options.fixes)
+        proofs, device = _prove(tasks, options)
     except SmokeError as error:
         print(f"dslint: {error}", file=sys.stderr)
         return 2
@@ -57,6 +57,11 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--device", choices=["auto", "cpu", "cuda"], default="auto")
     parser.add_argument(
         "--jobs", type=int, default=1, metavar="N", help="processes that try examples (default: 1)"
+    )
+    parser.add_argument(
+        "--real",
+        action="store_true",
+        help="start every rank of every example, through NCCL where there are GPUs enough, else through gloo",
     )
     parser.add_argument(
         "--fixes",
@@ -82,21 +87,21 @@ def _tasks(codes: Sequence[str], *, fixes: bool) -> Iterator[Task]:
         yield number, file, example
 
 
-def _prove(tasks: Sequence[Task], device: str, jobs: int, *, fixes: bool) -> tuple[list[Proof], dict[str, Any]]:
+def _prove(tasks: Sequence[Task], options: argparse.Namespace) -> tuple[list[Proof], dict[str, Any]]:
     """The proofs in the order of the tasks, and what they were made on."""
     waiting: queue.SimpleQueue[Task] = queue.SimpleQueue()
     for task in tasks:
         waiting.put(task)
+    prove = prove_mended if options.fixes else Prover.prove_example
 
     def work(job: int) -> tuple[dict[int, Proof], dict[str, Any]]:
         turn = job % len(SERVED)  # each begins with another op, so that they are built side by side
-        with SmokeServer(device=device, ops=[*SERVED[turn:], *SERVED[:turn]]) as server:
-            return dict(
-                _work_off(waiting, Prover(server), prove_mended if fixes else Prover.prove_example)
-            ), _device(server)
+        with SmokeServer(device=options.device, ops=[*SERVED[turn:], *SERVED[:turn]]) as server:
+            prover = Prover(server, all_real=options.real)
+            return dict(_work_off(waiting, prover, prove)), _device(server)
 
-    with ThreadPoolExecutor(jobs) as pool:
-        results = list(pool.map(work, range(jobs)))
+    with ThreadPoolExecutor(options.jobs) as pool:
+        results = list(pool.map(work, range(options.jobs)))
     found = {number: proof for proofs, _ in results for number, proof in proofs.items()}
     return [found[number] for number, _, _ in tasks], results[0][1]
 

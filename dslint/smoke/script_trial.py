@@ -30,6 +30,7 @@ class ScriptTrial:
         gpus: GPUs that the launcher finds on each node; ranks a node where no `words` say it.
         nodes: number of nodes where no `words` say it.
         mode: "simulated" (rank 0 of a fake group) or "real" (as many processes as there are ranks, with gloo).
+        shared: whether real ranks may share a GPU, which they can through gloo, but not through NCCL.
         timeout: seconds it may take, builds of ops left out.
         silence: seconds without any work done by a rank after which it counts as hanging.
         fp16: whether the device shall say that it knows float16; None for what it says by itself.
@@ -52,6 +53,7 @@ class ScriptTrial:
     gpus: int = 1
     nodes: int = 1
     mode: str = "simulated"
+    shared: bool = False
     timeout: float = 120.0
     silence: float = 6.0
     fp16: bool | None = None

@@ -88,7 +88,11 @@ def test_ranks_are_real_where_there_are_gpus_enough(
 @pytest.mark.parametrize(
     ("gpus", "options", "message"),
     [
-        (1, {"mode": "real"}, "--real: 2 ranks, but 1 GPU here; lower --gpus, use --simulate, or let ranks share a GPU"),
+        (
+            1,
+            {"mode": "real"},
+            "--real: 2 ranks, but 1 GPU here; lower --gpus, use --simulate, or let ranks share a GPU",
+        ),
         (0, {"mode": "real"}, "--real: torch sees no GPU here"),
         (8, {"mode": "real", "nodes": 2}, "--nodes needs --simulate"),
         (8, {"mode": "real", "gpu": find_gpu("v100")}, "--gpu needs --simulate"),

@@ -10,7 +10,7 @@ from dslint.smoke.proofs import script_evidence
 from dslint.smoke.proofs.config_evidence import told
 from dslint.smoke.proofs.planning import NoLaunchError
 from dslint.smoke.proofs.prover import Proof, Prover
-from dslint.smoke.proofs.script_cases import has_script, script_trial_of
+from dslint.smoke.proofs.script_cases import has_script
 
 NOT_HERE = (
     (r"op had not been implemented on CPU backend", "needs a GPU: the CPU has no such op"),
@@ -54,10 +54,8 @@ def _failure(prover: Prover, file: RuleFile, example: Example) -> str:
 
 
 def _failure_of_script(prover: Prover, file: RuleFile, example: Example) -> str:
-    effect = file.text.data["effect"]
-    hides = file.text.data.get("proof", {}).get("hides", ())
     try:
-        trial = script_trial_of(example.good, effect, has_gpu=prover.has_gpu, hides=hides)
+        trial = prover.script_trial(file, example.good)
     except NoLaunchError as error:
         return str(error)
     outcome = prover.outcome(trial)

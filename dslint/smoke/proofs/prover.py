@@ -18,15 +18,21 @@ from dslint.runs.unknown import Unknown
 from dslint.smoke.client import SmokeServer
 from dslint.smoke.proofs import entries, script_evidence, stand_ins
 from dslint.smoke.proofs.config_evidence import Effect, Tried, complaints, shown
-from dslint.smoke.proofs.planning import NoLaunchError
-from dslint.smoke.proofs.script_cases import has_script, mode_of, script_trial_of
+from dslint.smoke.proofs.planning import NoLaunchError, planned
+from dslint.smoke.proofs.script_cases import MOST_REAL_RANKS, REAL_RANKS, has_script, script_trial_of
 from dslint.smoke.script_outcome import Outcome, outcome
 from dslint.smoke.script_trial import ScriptTrial
 from dslint.smoke.trial import Trial
 from dslint.smoke.verdict import Verdict, judge
 
 RANKS = 8
-"""Ranks of an example that does not say."""
+"""Simulated ranks of an example that does not say."""
+
+MOST_RANKS = 8
+"""Real ranks of a tiny model that are started at most."""
+
+SILENCE = 15.0
+"""Seconds without any work after which real ranks hang; a rank may wait long for its peers on a busy machine."""
 
 
 @dataclass(frozen=True)
@@ -56,11 +62,19 @@ class Proof:
 
 
 class Prover:
-    """Runs examples on a server; the same trial is run once only."""
+    """Runs examples on a server; the same trial is run once only.
 
-    def __init__(self, server: SmokeServer) -> None:
+    Attributes:
+        server: runs the trials.
+        has_gpu: whether they run on a GPU.
+        all_real: whether every rank of every example is a process of its own; else only where the example says so,
+            or its effect needs peers.
+    """
+
+    def __init__(self, server: SmokeServer, *, all_real: bool = False) -> None:
         self.server = server
         self.has_gpu = server.hello["device"] == "cuda"
+        self.all_real = all_real
         self._known: dict[Trial, Verdict] = {}
         self._known_scripts: dict[str, Outcome] = {}
 
@@ -93,12 +107,8 @@ class Prover:
 
     def _prove_scripts(self, file: RuleFile, example: Example) -> Proof:
         effect: Effect = file.text.data["effect"]
-        hides = file.text.data.get("proof", {}).get("hides", ())
         try:
-            trials = [
-                script_trial_of(side, effect, has_gpu=self.has_gpu, hides=hides)
-                for side in (example.bad, example.good)
-            ]
+            trials = [self._shared(self.script_trial(file, side)) for side in (example.bad, example.good)]
         except NoLaunchError as error:
             return Proof(file.rule.code, example.name, "", "", (str(error),), None)
         bad, good = map(self.outcome, trials)
@@ -129,7 +139,7 @@ class Prover:
         """What DeepSpeed does with a trial."""
         key = dataclasses.replace(trial, arguments=_Hashable(trial.arguments))
         if key not in self._known:
-            self._known[key] = judge([self.server.run(trial)], mode="simulated", world=trial.ranks)
+            self._known[key] = judge(self.server.run_ranks(trial), mode=trial.mode, world=trial.ranks)
         return self._known[key]
 
     def cannot_run(self, file: RuleFile, example: Example) -> str:
@@ -143,23 +153,53 @@ class Prover:
         for side in (example.bad, example.good):
             if side.get("deepspeed", installed) != installed:
                 return f"about DeepSpeed {side['deepspeed']}"
-            if has_script(side) and (reason := self._lacks_devices(side, file.text.data["effect"])):
+            if reason := self._too_many_ranks(file, side):
                 return reason
         return ""
 
-    def _lacks_devices(self, side: Case, effect: Effect) -> str:
-        """Why real ranks can't be had: on GPUs each needs its own, on the CPU they share it."""
-        if not self.has_gpu or (mode_of(side, effect) == "simulated" and "before" not in side):
+    def _too_many_ranks(self, file: RuleFile, side: Case) -> str:
+        """Why the ranks of a side can't all be started; empty if they can, or are simulated."""
+        if not has_script(side):
+            trial = self.trial(file, side)
+            return f"needs {trial.ranks} real ranks" if trial.real and trial.ranks > MOST_RANKS else ""
+        if not self.all_real:
             return ""
-        trial = script_trial_of(side, effect, has_gpu=True)
-        ranks = max((one.ranks for one in (trial, trial.before) if one is not None and one.real), default=0)
-        return f"needs {ranks} GPUs" if self.server.hello["count"] < ranks else ""
+        try:
+            plan = planned(side)
+        except NoLaunchError:
+            return ""  # told where it is run
+        ranks = (plan and plan.ranks) or side.get("gpus", REAL_RANKS)
+        if side.get("nodes", 1) > 1:
+            return "needs several nodes"
+        return f"needs {ranks} real ranks" if ranks > MOST_REAL_RANKS else ""
 
     def trial(self, file: RuleFile, case: Case) -> Trial:
         """The trial of a side without a script."""
         trial = trial_of(case, has_gpu=self.has_gpu)
         hides = file.text.data.get("proof", {}).get("hides", ())
-        return dataclasses.replace(trial, missing=(*trial.missing, *hides))
+        trial = dataclasses.replace(trial, missing=(*trial.missing, *hides))
+        if not self.all_real and case.get("ranks-are") != "real":
+            return trial
+        gpus = case.get("gpus", REAL_RANKS)
+        shared = self.has_gpu and gpus * trial.nodes > self.server.hello["count"]
+        return dataclasses.replace(trial, gpus=gpus, mode="real", silence=SILENCE, shared=shared)
+
+    def script_trial(self, file: RuleFile, case: Case) -> ScriptTrial:
+        """The trial of a side with a script.
+
+        Raises:
+            NoLaunchError: if its launch command starts no training.
+        """
+        side = {**case, "ranks-are": "real"} if self.all_real else case
+        data = file.text.data
+        hides = data.get("proof", {}).get("hides", ())
+        return script_trial_of(side, data["effect"], has_gpu=self.has_gpu, hides=hides)
+
+    def _shared(self, trial: ScriptTrial) -> ScriptTrial:
+        """The trial with ranks that share GPUs where there are not enough of them."""
+        before = None if trial.before is None else self._shared(trial.before)
+        shared = self.has_gpu and trial.real and trial.ranks > self.server.hello["count"]
+        return dataclasses.replace(trial, before=before, shared=shared)
 
     def _without_the_entries(self, file: RuleFile, example: Example) -> Verdict | None:
         trial = without_entries(self.trial(file, example.bad), file, example.bad)

@@ -19,7 +19,12 @@ from dslint.smoke.rank.launching import start
 from dslint.smoke.rank.memory_meter import peak_on_gpu
 from dslint.smoke.rank.process_groups import groups_through_gloo, simulate_groups
 from dslint.smoke.rank.script_folder import ScriptFolder
-from dslint.smoke.rank.simulation import hide_packages, set_abilities, without_shared_memory_collective
+from dslint.smoke.rank.simulation import (
+    hide_packages,
+    set_abilities,
+    share_gpus,
+    without_shared_memory_collective,
+)
 from dslint.smoke.rank.step_limit import StepLimit
 from dslint.smoke.rank.watch import Watch
 from dslint.smoke.reporting import Reporter
@@ -103,6 +108,8 @@ def _take_environment(trial: ScriptTrial, started: Started, port: int, report: P
     os.environ[REPORT] = str(report)
     if trial.real and started.environment.get("WORLD_SIZE"):
         os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+    if trial.shared:
+        share_gpus()
 
 
 def _run(trial: ScriptTrial, started: Started, reporter: Reporter, watch: Watch, folder: ScriptFolder) -> None:

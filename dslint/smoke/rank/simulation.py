@@ -34,14 +34,18 @@ def set_rank_environment(
 
 
 def share_gpus() -> None:
-    """Let several ranks train on one GPU, through gloo: NCCL refuses that."""
+    """Let this rank, whose environment is set, share its GPU with others, through gloo: NCCL refuses that."""
     import torch
 
     from dslint.smoke.rank.process_groups import groups_through_gloo
 
     groups_through_gloo()
-    if torch.cuda.is_available():
-        os.environ["LOCAL_RANK"] = str(int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
+    here = torch.cuda.device_count()
+    if not here:
+        return
+    os.environ["LOCAL_RANK"] = str(int(os.environ.get("LOCAL_RANK", "0")) % here)
+    choose = torch.cuda.set_device
+    torch.cuda.set_device = lambda device: choose(device % here if isinstance(device, int) else device)
 
 
 def join_fake_group(ranks: int) -> None:
