@@ -163,8 +163,8 @@ def simulate_gpu_for_accelerate() -> None:
     """On a machine without GPU, make Accelerate take the way it takes on one.
 
     Without a GPU it finds no backend, and every process believes that it is the only one (accelerate/state.py,
-    PartialState). Here it is told that this process is a rank of several GPUs in the group that has been joined,
-    and that its tensors live on the CPU.
+    PartialState). Here it is told that this process is a rank of several GPUs, in the group that has been joined or
+    in one through gloo that it makes itself, and that its tensors live on the CPU.
     """
     import torch
 
@@ -174,7 +174,7 @@ def simulate_gpu_for_accelerate() -> None:
 
     os.environ["ACCELERATE_TORCH_DEVICE"] = "cpu"
     state: Any = accelerate.state
-    state.PartialState._prepare_backend = _joined_group
+    state.PartialState._prepare_backend = _group_of_gpus
 
 
 def simulate_launched_gpu() -> None:
@@ -201,11 +201,12 @@ def simulate_launched_gpu() -> None:
     state.PartialState._prepare_backend = chosen
 
 
-def _joined_group(*_: object, **__: object) -> tuple[str, Any]:
+def _group_of_gpus(*_: object, **__: object) -> tuple[str, Any]:
     import torch
     from accelerate.utils import DistributedType
 
-    return torch.distributed.get_backend(), DistributedType.MULTI_GPU
+    joined = torch.distributed.is_initialized()
+    return torch.distributed.get_backend() if joined else "gloo", DistributedType.MULTI_GPU
 
 
 def simulate_gpu_for_transformers() -> None:
