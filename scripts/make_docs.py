@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from proofs_page import proofs_page
+from proofs_page import memory_table, proofs_page
 
 from dslint.rulebook.loader import load_rules
 from dslint.rulebook.own_rules import OWN_RULES
@@ -66,6 +66,7 @@ def generated() -> dict[Path, str]:
     readme = (ROOT / "README.md").read_text("utf-8")
     readme = replaced(readme, "demo", session(DEMO))
     readme = replaced(readme, "runs", session(RUNS))
+    readme = replaced(readme, "ranks", memory_table(ROOT / "rules" / "proofs" / "ranks"))
     readme = replaced(readme, "areas", areas_table([*rules, *OWN_RULES]))
     return {
         ROOT / "rules" / "README.md": rules_page([*rules, *OWN_RULES]),

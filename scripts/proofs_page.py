@@ -18,15 +18,19 @@ INTRODUCTION = """\
 # Proofs
 
 Each rule's example that breaks it, and the one that keeps it, on real DeepSpeed: a tiny transformer is trained
-under the config as rank 0 of 8 simulated ranks (or as many as the example says), saved and loaded. The table
-says what the bad one came to; wherever it was run, the good one trained and came back from its checkpoint. MiB:
-the most that torch held on the GPU. To repeat it:
+under the config as rank 0 of 8 simulated ranks (or as many as the example says), saved and loaded; a script is run
+under its launcher. Where the effect needs peers, or the example says so, each rank is a process of its own. The table
+says what the bad one came to; wherever it was run, the good one trained and came back from its checkpoint. MiB: the
+most that torch held on the GPU. To repeat it:
 
 ```sh
 pip install -e '.[test]'
-python -m dslint.smoke.prove --device cpu --write rules/proofs/cpu.json && python scripts/make_docs.py
+python -m dslint.smoke.prove --device cpu --write rules/proofs/cpu.json
 python -m dslint.smoke.prove --fixes --device cpu --write rules/proofs/fixes/cpu.json
-python scripts/prove_on_gpu.py && python scripts/make_docs.py  # with a GPU: the proofs, and whole smokes
+python -m dslint.smoke.prove --real --device cpu --write rules/proofs/real/cpu.json
+python scripts/compare_ranks.py --device cpu --write rules/proofs/ranks/cpu.json
+python scripts/prove_on_gpu.py  # all of it on GPUs, through NCCL with --ranks where each rank has one
+python scripts/make_docs.py
 ```
 """
 
@@ -50,8 +54,9 @@ def proofs_page(folder: Path, rules: Sequence[RuleText]) -> str:
         [
             INTRODUCTION,
             *[counted(head, record) for head, record in zip(heads, records, strict=True)],
+            *real_lines(read_records(folder / "real")),
             *fixes_lines(read_records(folder / "fixes")),
-            *[line for record in records for line in smokes_table(record)],
+            *[line for record in read_records(folder / "ranks") for line in ranks_table(record)],
             "",
             "## Examples",
             "",
@@ -69,6 +74,35 @@ def read_records(folder: Path) -> list[Record]:
     return [json.loads(path.read_text("utf-8")) for path in paths]
 
 
+def real_lines(records: Sequence[Record]) -> list[str]:
+    """What came of the examples when every rank was a process of its own, and why some were not run."""
+    lines: list[str] = []
+    for record in records:
+        run = [proof for proof in record["proofs"] if not proof["not_run"]]
+        failed = [proof for proof in run if proof["complaints"]]
+        rules = {proof["code"] for proof in run} - {proof["code"] for proof in failed}
+        lines.append(
+            f"- {record['device']}, every rank a process of its own ({record['through']}): {len(run) - len(failed)} of "
+            f"{len(run)} examples that were run show their rule's claim, those of {len(rules)} rules; "
+            f"{len(record['proofs']) - len(run)} were not run."
+        )
+        lines += [*failures(failed), *reasons(record["proofs"])]
+    return lines
+
+
+def failures(failed: Sequence[Record]) -> list[str]:
+    """A line for each proof that failed."""
+    return [
+        f"  - {proof['code']} {proof['example']}: {proof['complaints'][0].splitlines()[0]}" for proof in failed
+    ]
+
+
+def reasons(proofs: Sequence[Record]) -> list[str]:
+    """Why some were not run, the most frequent reason first."""
+    counts = Counter(proof["not_run"] for proof in proofs if proof["not_run"])
+    return [f"  - {count} not run: {reason}" for reason, count in counts.most_common()]
+
+
 def fixes_lines(records: Sequence[Record]) -> list[str]:
     """What came of the files that fixes make of the bad examples, and why some were not run."""
     lines: list[str] = []
@@ -81,11 +115,7 @@ def fixes_lines(records: Sequence[Record]) -> list[str]:
             f"{len(run) - len(failed)} of {len(run)} that were run train or come to their end; "
             f"{len(proofs) - len(run)} were not run."
         )
-        lines += [
-            f"  - {proof['code']} {proof['example']}: {proof['complaints'][0].splitlines()[0]}" for proof in failed
-        ]
-        reasons = Counter(proof["not_run"] for proof in proofs if proof["not_run"])
-        lines += [f"  - {count} not run: {reason}" for reason, count in reasons.most_common()]
+        lines += [*failures(failed), *reasons(proofs)]
     return lines
 
 
@@ -120,24 +150,64 @@ def proof_cell(proof: Record | None) -> str:
     return str(proof["shown"]).replace("|", "/") + memory
 
 
-def smokes_table(record: Record) -> list[str]:
-    """The whole smokes that were made on a GPU, real ranks beside simulated ones."""
-    if "smokes" not in record:
-        return []
+def ranks_table(record: Record) -> list[str]:
+    """Whole smokes on real ranks beside the same on simulated ones."""
     rows = [
-        f"| {one['zero_stage']} | {one['precision']} | {one['ranks']} {one['mode']} | {one['outcome']} "
-        f"| {', '.join(f'{loss:.3f}' for loss in one['losses'])} "
-        f"| {one['peak_memory'] / 2**20:.1f} | {one['seconds']:.1f} |"
+        f"| {one['zero_stage']} | {one['precision']} | {'yes' if one['gathers'] else 'no'} | {one['ranks']} "
+        f"| {one['through']} | {one['outcome']} | {', '.join(f'{loss:.3f}' for loss in one['losses'])} "
+        f"| {', '.join(mebibytes(peak) for peak in one['real_peaks'])} | {mebibytes(one['simulated_peak'])} "
+        f"| {one['real_seconds']:.1f}, {one['simulated_seconds']:.1f} |"
         for one in record["smokes"]
     ]
     return [
         "",
-        f"## Smokes on {record['device']}",
+        f"## Real and simulated ranks on {record['device']}",
         "",
-        "Losses of simulated groups of several ranks are shown, not judged: their sums are not real. Seconds are",
-        "those of the trial itself, from reading the config to the step after the restore.",
+        "The same config on real ranks and as rank 0 of as many simulated ones: every setting of its engine was the",
+        "same, also the sizes of its partitions. Peak memory is that of tensors over the whole trial, in MiB, by rank.",
+        "Losses are those of the real ranks, equal on all of them. Seconds: of the real ranks, of the simulated one.",
         "",
-        "| ZeRO stage | precision | ranks | outcome | losses | peak memory, MiB | seconds |",
-        "|---|---|---|---|---|---|---|",
+        "| ZeRO stage | precision | whole weights saved | ranks | through | outcome | losses | real peaks "
+        "| simulated peak | seconds |",
+        "|---|---|---|---|---|---|---|---|---|---|",
         *rows,
     ]
+
+
+def mebibytes(size: int) -> str:
+    """Bytes as MiB."""
+    return f"{size / 2**20:.1f}"
+
+
+def memory_table(folder: Path) -> str:
+    """Simulated peak memory beside that of real ranks, a row for each device and number of ranks.
+
+    Args:
+        folder: the records of scripts/compare_ranks.py, a file for each device.
+    """
+    lines = [
+        "| real ranks | ZeRO 1 | ZeRO 2 | ZeRO 3 | simulated : real |",
+        "|---|---|---|---|---|",
+    ]
+    for record in read_records(folder):
+        for ranks, through in dict.fromkeys((one["ranks"], one["through"]) for one in record["smokes"]):
+            ours = [one for one in record["smokes"] if (one["ranks"], one["through"]) == (ranks, through)]
+            peaks = " | ".join(
+                stage_cell([one for one in ours if one["zero_stage"] == stage]) for stage in (1, 2, 3)
+            )
+            lines.append(f"| {ranks} on {record['device']} ({through}) | {peaks} | **{ratio_told(ours)}** |")
+    return "\n".join(lines)
+
+
+def stage_cell(smokes: Sequence[Record]) -> str:
+    """The peaks of all ranks in both precisions, with and without whole weights in a save."""
+    peaks = [peak for one in smokes for peak in one["real_peaks"]]
+    least, most = mebibytes(min(peaks)), mebibytes(max(peaks))
+    return f"{least} MiB" if least == most else f"{least} to {most} MiB"
+
+
+def ratio_told(smokes: Sequence[Record]) -> str:
+    """The smallest and the largest ratio over all ranks."""
+    ratios = [one["simulated_peak"] / peak for one in smokes for peak in one["real_peaks"]]
+    least, most = f"{min(ratios):.3f}", f"{max(ratios):.3f}"
+    return least if least == most else f"{least} to {most}"

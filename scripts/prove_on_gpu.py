@@ -1,106 +1,63 @@
-"""On a machine with a GPU: proves the rules there, makes whole smokes, and writes both down for rules/PROOFS.md.
+"""On a machine with GPUs: proves the rules there, tries real ranks, and writes it all down for rules/PROOFS.md.
 
-    python scripts/prove_on_gpu.py [--jobs 8] [--write rules/proofs/NAME.json]
+    python scripts/prove_on_gpu.py [--jobs 8] [--ranks 2 4] [--only rules real fixes ranks]
 
-Needs torch with CUDA, DeepSpeed, and nvcc for DeepSpeed's ops, which are built at first use.
+Needs torch with CUDA, DeepSpeed, and nvcc for DeepSpeed's ops, which are built at first use. Real ranks talk through
+NCCL where there is a GPU for each, else through gloo. NVLink multicast stays off.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from dslint.smoke.client import SmokeServer
-from dslint.smoke.launch import run_real
-from dslint.smoke.listening import Heard
 from dslint.smoke.trial import Trial
-from dslint.smoke.verdict import judge
 
-RANKS = 8
+PARTS = ("rules", "real", "fixes", "ranks")
+"""What is tried: the examples, the same with every rank started, what fixes make of them, whole smokes."""
 
 
 def main() -> int:
-    """Makes the smokes, then the proofs."""
+    """Makes all records that are asked for; exit code 1 if anything failed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--jobs", type=int, default=8, help="processes that try examples (default: 8)")
-    parser.add_argument("--write", type=Path, help="the record (default: rules/proofs/NAME-OF-THE-GPU.json)")
-    parser.add_argument("--only", choices=["smokes", "proofs"], help="one half of it")
+    parser.add_argument("--ranks", type=int, nargs="+", default=[1, 2, 4], help="of whole smokes (default: 1 2 4)")
+    parser.add_argument("--only", choices=PARTS, nargs="+", default=PARTS, help="parts of it")
+    parser.add_argument("--folder", type=Path, default=ROOT / "rules" / "proofs", help="where the records go")
     options = parser.parse_args()
+    name = f"{name_of_the_gpu()}.json"
+    failed = [part for part in options.only if run(command(part, options, name)) != 0]
+    return 1 if failed else 0
+
+
+def name_of_the_gpu() -> str:
+    """The GPU's name as part of a file's name."""
     with SmokeServer(device="cuda") as server:
-        device = told(1, "bf16", "simulated", 1, [server.run(Trial(config(1, "bf16")))])["device"]
-        smokes = [] if options.only == "proofs" else list(all_smokes(server))
-    target = options.write or ROOT / "rules" / "proofs" / f"{device.lower().replace(' ', '-')}.json"
-    failed = 0 if options.only == "smokes" else prove(target, options.jobs)
-    if smokes:
-        write_smokes(target, smokes)
-    return 1 if failed or any(one["outcome"] != "passed" for one in smokes) else 0
+        seen = server.run(Trial('{"train_micro_batch_size_per_gpu": 1}')).seen
+    return str(seen["device"]).lower().replace(" ", "-")
 
 
-def prove(target: Path, jobs: int) -> int:
-    """Prove all rules on the GPU; the exit code."""
-    command = [sys.executable, "-m", "dslint.smoke.prove", "--device", "cuda", "--jobs", str(jobs)]
-    return subprocess.run([*command, "--write", str(target)], cwd=ROOT, check=False).returncode
+def command(part: str, options: argparse.Namespace, name: str) -> list[str]:
+    """The command line of a part."""
+    if part == "ranks":
+        numbers = [str(number) for number in options.ranks]
+        script = [str(ROOT / "scripts" / "compare_ranks.py"), "--device", "cuda", "--ranks", *numbers]
+        return [*script, "--write", str(options.folder / "ranks" / name)]
+    kind = [] if part == "rules" else [f"--{part}"]
+    target = options.folder / ("" if part == "rules" else part) / name
+    prove = ["-m", "dslint.smoke.prove", *kind, "--device", "cuda", "--jobs", str(options.jobs)]
+    return [*prove, "--write", str(target)]
 
 
-def write_smokes(target: Path, smokes: list[dict[str, Any]]) -> None:
-    """Put the smokes beside the proofs."""
-    record = json.loads(target.read_text("utf-8")) if target.exists() else {}
-    record["smokes"] = [{name: value for name, value in one.items() if name != "device"} for one in smokes]
-    target.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", "utf-8")
-
-
-def all_smokes(server: SmokeServer) -> Iterator[dict[str, Any]]:
-    """ZeRO 1 to 3 in both precisions: one real rank, the same rank simulated, and rank 0 of eight."""
-    here = int(server.hello["count"])
-    for stage in (1, 2, 3):
-        for precision in ("bf16", "fp16"):
-            trial = Trial(config(stage, precision), gpus=here)
-            yield told(stage, precision, "real", here, run_real(trial, python=sys.executable, device="cuda"))
-            yield told(stage, precision, "simulated", here, [server.run(trial)])
-            many = Trial(config(stage, precision), gpus=RANKS)
-            yield told(stage, precision, "simulated", RANKS, [server.run(many)])
-
-
-def config(stage: int, precision: str) -> str:
-    """A config whose optimizer is DeepSpeed's own on the GPU."""
-    return json.dumps(
-        {
-            "train_micro_batch_size_per_gpu": 8,
-            "gradient_accumulation_steps": 2,
-            precision: {"enabled": True},
-            "optimizer": {"type": "AdamW", "params": {"lr": 1e-3}},
-            "zero_optimization": {"stage": stage, "stage3_gather_16bit_weights_on_model_save": True},
-        }
-    )
-
-
-def told(stage: int, precision: str, mode: str, ranks: int, heard: list[Heard]) -> dict[str, Any]:
-    """A smoke's verdict for the record."""
-    verdict = judge(heard, mode=mode, world=ranks)
-    print(
-        f"ZeRO {stage} {precision} {mode} {ranks}: {verdict.reason or 'passed'} {dict(verdict.seconds)}",
-        flush=True,
-    )
-    return {
-        "device": verdict.seen.get("device", ""),
-        "zero_stage": stage,
-        "precision": precision,
-        "mode": mode,
-        "ranks": ranks,
-        "outcome": "passed" if verdict.passed else f"failed: {verdict.reason}",
-        "losses": [loss for loss in verdict.losses if loss is not None],
-        "saved": verdict.seen.get("saved"),
-        "peak_memory": max(verdict.peak_memory, default=0),
-        "seconds": round(sum(verdict.seconds.values()), 2),
-    }
+def run(arguments: list[str]) -> int:
+    """Run Python with these arguments; its exit code."""
+    return subprocess.run([sys.executable, *arguments], cwd=ROOT, check=False).returncode
 
 
 if __name__ == "__main__":

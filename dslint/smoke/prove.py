@@ -98,7 +98,7 @@ def _prove(tasks: Sequence[Task], options: argparse.Namespace) -> tuple[list[Pro
         turn = job % len(SERVED)  # each begins with another op, so that they are built side by side
         with SmokeServer(device=options.device, ops=[*SERVED[turn:], *SERVED[:turn]]) as server:
             prover = Prover(server, all_real=options.real)
-            return dict(_work_off(waiting, prover, prove)), _device(server)
+            return dict(_work_off(waiting, prover, prove)), _device(server, real=options.real)
 
     with ThreadPoolExecutor(options.jobs) as pool:
         results = list(pool.map(work, range(options.jobs)))
@@ -118,9 +118,12 @@ def _work_off(waiting: queue.SimpleQueue[Task], prover: Prover, prove: Prove) ->
         yield number, proof
 
 
-def _device(server: SmokeServer) -> dict[str, Any]:
+def _device(server: SmokeServer, *, real: bool) -> dict[str, Any]:
+    """What the proofs are made on; of real ranks also what they talk through."""
     seen = server.run(Trial('{"train_micro_batch_size_per_gpu": 1}', fp16=True, bf16=True)).seen
-    return {name: seen[name] for name in ("device", "torch", "deepspeed")}
+    here = int(server.hello["count"])
+    through = {"through": f"NCCL up to {here} ranks, gloo beyond" if here > 1 else "gloo"} if real else {}
+    return {**{name: seen[name] for name in ("device", "torch", "deepspeed")}, **through}
 
 
 def _write(path: Path, device: Mapping[str, str], proofs: Sequence[Mapping[str, Any]], *, fixes: bool) -> None:

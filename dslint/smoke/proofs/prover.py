@@ -153,7 +153,7 @@ class Prover:
         for side in (example.bad, example.good):
             if side.get("deepspeed", installed) != installed:
                 return f"about DeepSpeed {side['deepspeed']}"
-            if reason := self._too_many_ranks(file, side):
+            if reason := self._too_many_ranks(file, side) or self._must_share(file, side):
                 return reason
         return ""
 
@@ -168,10 +168,19 @@ class Prover:
             plan = planned(side)
         except NoLaunchError:
             return ""  # told where it is run
+        if (plan is not None and plan.ranks is None) or "ranks" in file.text.data["effect"].get("shows", ()):
+            return "the launcher alone decides on the number of ranks"
         ranks = (plan and plan.ranks) or side.get("gpus", REAL_RANKS)
         if side.get("nodes", 1) > 1:
             return "needs several nodes"
         return f"needs {ranks} real ranks" if ranks > MOST_REAL_RANKS else ""
+
+    def _must_share(self, file: RuleFile, side: Case) -> str:
+        """Why a side can't be run where ranks share a GPU; empty if it can."""
+        if file.text.data.get("proof", {}).get("needs") != "own-gpus" or not has_script(side):
+            return ""
+        trial = self._shared(self.script_trial(file, side))
+        return f"needs {trial.ranks} GPUs" if trial.shared else ""
 
     def trial(self, file: RuleFile, case: Case) -> Trial:
         """The trial of a side without a script."""

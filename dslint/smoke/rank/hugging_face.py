@@ -163,8 +163,8 @@ def simulate_gpu_for_accelerate() -> None:
     """On a machine without GPU, make Accelerate take the way it takes on one.
 
     Without a GPU it finds no backend, and every process believes that it is the only one (accelerate/state.py,
-    PartialState). Here it is told that this process is a rank of several GPUs, in the group that has been joined or
-    in one through gloo that it makes itself, and that its tensors live on the CPU.
+    PartialState). Here it is told that this process is a rank of several GPUs, in the group that has been joined
+    or in one through gloo that it makes itself, and that its tensors live on the CPU.
     """
     import torch
 
