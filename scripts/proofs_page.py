@@ -19,9 +19,9 @@ INTRODUCTION = """\
 
 Each rule's example that breaks it, and the one that keeps it, on real DeepSpeed: a tiny transformer is trained
 under the config as rank 0 of 8 simulated ranks (or as many as the example says), saved and loaded; a script is run
-under its launcher. Where the effect needs peers, or the example says so, each rank is a process of its own. The table
-says what the bad one came to; wherever it was run, the good one trained and came back from its checkpoint. MiB: the
-most that torch held on the GPU. To repeat it:
+under its launcher. Where the effect needs peers, or the example says so, each rank is a process of its own. The
+table says what the bad one came to; wherever it was run, the good one trained and came back from its checkpoint.
+MiB: the most that torch held on the GPU. To repeat it:
 
 ```sh
 pip install -e '.[test]'
@@ -82,9 +82,9 @@ def real_lines(records: Sequence[Record]) -> list[str]:
         failed = [proof for proof in run if proof["complaints"]]
         rules = {proof["code"] for proof in run} - {proof["code"] for proof in failed}
         lines.append(
-            f"- {record['device']}, every rank a process of its own ({record['through']}): {len(run) - len(failed)} of "
-            f"{len(run)} examples that were run show their rule's claim, those of {len(rules)} rules; "
-            f"{len(record['proofs']) - len(run)} were not run."
+            f"- {record['device']}, every rank a process of its own ({record['through']}): "
+            f"{len(run) - len(failed)} of {len(run)} examples that were run show their rule's claim, those of "
+            f"{len(rules)} rules; {len(record['proofs']) - len(run)} were not run."
         )
         lines += [*failures(failed), *reasons(record["proofs"])]
     return lines
@@ -163,9 +163,9 @@ def ranks_table(record: Record) -> list[str]:
         "",
         f"## Real and simulated ranks on {record['device']}",
         "",
-        "The same config on real ranks and as rank 0 of as many simulated ones: every setting of its engine was the",
-        "same, also the sizes of its partitions. Peak memory is that of tensors over the whole trial, in MiB, by rank.",
-        "Losses are those of the real ranks, equal on all of them. Seconds: of the real ranks, of the simulated one.",
+        "The same config on real ranks and as rank 0 of as many simulated ones: every setting of its engine was",
+        "the same. Peak memory is that of tensors over the whole trial, in MiB, by rank. Losses are those of the",
+        "real ranks, equal on all of them. Seconds: of the real ranks, of the simulated one.",
         "",
         "| ZeRO stage | precision | whole weights saved | ranks | through | outcome | losses | real peaks "
         "| simulated peak | seconds |",

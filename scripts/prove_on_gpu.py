@@ -2,8 +2,8 @@
 
     python scripts/prove_on_gpu.py [--jobs 8] [--ranks 2 4] [--only rules real fixes ranks]
 
-Needs torch with CUDA, DeepSpeed, and nvcc for DeepSpeed's ops, which are built at first use. Real ranks talk through
-NCCL where there is a GPU for each, else through gloo. NVLink multicast stays off.
+Needs torch with CUDA, DeepSpeed, and nvcc for DeepSpeed's ops, which are built at first use. Real ranks talk
+through NCCL where there is a GPU for each, else through gloo. NVLink multicast stays off.
 """
 
 from __future__ import annotations

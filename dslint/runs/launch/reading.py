@@ -156,7 +156,8 @@ class _Finder:
             words = command.words[index + 1 : index + 2]
         parts = [self.variables.filled(word.pieces, "${_unknown_}")[0] for word in words]
         inner = replace(context, depth=context.depth + 1)
-        place = Span(words[0].span.start, words[-1].span.end) if words else span
+        in_file = words and context.depth == 0  # the words of a text have no place in the file but the text's
+        place = Span(words[0].span.start, words[-1].span.end) if in_file else span
         for found in commands_within(" ".join(parts)):
             if found.words:
                 yield from self._of_command(found, inner, place)

@@ -108,7 +108,7 @@ class Prover:
     def _prove_scripts(self, file: RuleFile, example: Example) -> Proof:
         effect: Effect = file.text.data["effect"]
         try:
-            trials = [self._shared(self.script_trial(file, side)) for side in (example.bad, example.good)]
+            trials = [self.script_trial(file, side) for side in (example.bad, example.good)]
         except NoLaunchError as error:
             return Proof(file.rule.code, example.name, "", "", (str(error),), None)
         bad, good = map(self.outcome, trials)
@@ -179,7 +179,7 @@ class Prover:
         """Why a side can't be run where ranks share a GPU; empty if it can."""
         if file.text.data.get("proof", {}).get("needs") != "own-gpus" or not has_script(side):
             return ""
-        trial = self._shared(self.script_trial(file, side))
+        trial = self.script_trial(file, side)
         return f"needs {trial.ranks} GPUs" if trial.shared else ""
 
     def trial(self, file: RuleFile, case: Case) -> Trial:
@@ -202,7 +202,7 @@ class Prover:
         side = {**case, "ranks-are": "real"} if self.all_real else case
         data = file.text.data
         hides = data.get("proof", {}).get("hides", ())
-        return script_trial_of(side, data["effect"], has_gpu=self.has_gpu, hides=hides)
+        return self._shared(script_trial_of(side, data["effect"], has_gpu=self.has_gpu, hides=hides))
 
     def _shared(self, trial: ScriptTrial) -> ScriptTrial:
         """The trial with ranks that share GPUs where there are not enough of them."""

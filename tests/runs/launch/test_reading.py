@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dslint.documents.config_reader import read_config
 from dslint.documents.shell_reader import read_shell
-from dslint.documents.source import Source
+from dslint.documents.source import Source, Span
 from dslint.runs.launch.launch import Launch, option_of
 from dslint.runs.launch.reading import embedded_files, launches
 from dslint.runs.unknown import Unknown
@@ -282,6 +282,11 @@ def test_a_quoted_here_document_is_taken_as_it_stands_and_tabs_are_stripped() ->
     text = "N=1\ntee a.json <<'E'\n$N\nE\ncat <<-E >b.json\n\t$N\n\tE\n"
     files = embedded_files(read_shell(Source("run.sh", text.encode())))
     assert [(path, source.data) for path, source in files] == [("a.json", b"$N\n"), ("b.json", b"1\n")]
+
+
+def test_a_command_in_a_text_within_a_text_stands_where_the_outer_text_does() -> None:
+    document = read_shell(Source("run.sh", b'eval eval python "$@"'))
+    assert [launch.span for launch in launches(document)] == [Span(5, 21)]
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=30).map("".join))
