@@ -189,9 +189,12 @@ class Prover:
         trial = dataclasses.replace(trial, missing=(*trial.missing, *hides))
         if not self.all_real and case.get("ranks-are") != "real":
             return trial
-        gpus = case.get("gpus", REAL_RANKS)
-        shared = self.has_gpu and gpus * trial.nodes > self.server.hello["count"]
-        return dataclasses.replace(trial, gpus=gpus, mode="real", silence=SILENCE, shared=shared)
+        return self.with_peers(dataclasses.replace(trial, gpus=case.get("gpus", REAL_RANKS)))
+
+    def with_peers(self, trial: Trial) -> Trial:
+        """The trial with real ranks, which share GPUs where there are not enough of them."""
+        shared = self.has_gpu and trial.ranks > self.server.hello["count"]
+        return dataclasses.replace(trial, mode="real", silence=SILENCE, shared=shared)
 
     def script_trial(self, file: RuleFile, case: Case) -> ScriptTrial:
         """The trial of a side with a script.
