@@ -8,10 +8,10 @@ from typing import Any
 
 from dslint import __version__
 from dslint.reports.style import Style
-from dslint.smoke.ranks_in_words import ranks_told
+from dslint.smoke.peers.in_words import ranks_told
+from dslint.smoke.peers.stacks import shown_lines
+from dslint.smoke.peers.standing import RUNS, WAITS
 from dslint.smoke.smoking import Smoked
-from dslint.smoke.stacks import shown_lines
-from dslint.smoke.standing import RUNS, WAITS
 from dslint.smoke.verdict import Verdict
 
 MEGA = 2**20

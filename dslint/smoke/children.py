@@ -12,8 +12,8 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from dslint.smoke.activity import Activity
 from dslint.smoke.listening import Heard, Listener, Progress
+from dslint.smoke.peers.activity import Activity
 from dslint.smoke.reporting import Reporter, output_file, stack_file
 
 POLL = 0.005

@@ -15,9 +15,9 @@ from dslint.smoke.client import refuse_full_disk
 from dslint.smoke.environment import SmokeError, training_environment
 from dslint.smoke.leftovers import remove_leftovers
 from dslint.smoke.listening import Heard, Listener, Progress
+from dslint.smoke.peers.standstill import Standstill
 from dslint.smoke.processes import MARK, end_marked, new_mark
 from dslint.smoke.reporting import launcher_output
-from dslint.smoke.standstill import Standstill
 from dslint.smoke.torchrun_exits import exit_codes
 from dslint.smoke.trial import Trial
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dslint.smoke.first_failure import LEFT_ALONE, standings
 from dslint.smoke.listening import Heard
-from dslint.smoke.standing import Standing
+from dslint.smoke.peers.first_failure import LEFT_ALONE, standings
+from dslint.smoke.peers.standing import Standing
 from dslint.smoke.verdict import DIED, HANGS
 
 KILLED = -9

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dslint.smoke.first_failure import how_well, is_left_alone, standings
 from dslint.smoke.leftovers import about_old_lock
 from dslint.smoke.listening import Heard
-from dslint.smoke.ranks_in_words import headline, left_behind, line_of
-from dslint.smoke.standing import DIED as GONE
-from dslint.smoke.standing import ENDED, Standing
+from dslint.smoke.peers.first_failure import how_well, is_left_alone, standings
+from dslint.smoke.peers.in_words import headline, left_behind, line_of
+from dslint.smoke.peers.standing import DIED as GONE
+from dslint.smoke.peers.standing import ENDED, Standing
 
 DIED, HANGS = "Died", "Timeout"
 """Stand in for an exception class where a rank ended, or had to be ended, without one."""

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from dslint.smoke.activity import Activity
+from dslint.smoke.peers.activity import Activity
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the time of processors is read from /proc")
 

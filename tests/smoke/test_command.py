@@ -73,6 +73,10 @@ def test_real_ranks_on_the_cpu_agree(tmp_path: Path) -> None:
     (result,) = json.loads(done.stdout)["results"]
     assert (result["mode"], result["ranks"], result["restored"]) == ("real", 2, True)
     assert result["notes"]
+    assert len(result["peak_memory_bytes"]) == 2
+    assert (
+        min(result["peak_memory_bytes"]) > 2 * 500_000_000
+    )  # the bucket that DeepSpeed takes where nothing is said
 
 
 @pytest.mark.parametrize(
@@ -85,6 +89,8 @@ def test_real_ranks_on_the_cpu_agree(tmp_path: Path) -> None:
         (["ds_config.json", "--real", "--device", "cpu", "--nodes", "2"], "--nodes needs --simulate"),
         (["ds_config.json", "--real", "--device", "cpu", "--gpu", "v100"], "--gpu needs --simulate"),
         (["ds_config.json", "--real", "--simulate"], "not allowed with"),
+        (["ds_config.json", "--share-gpus"], "--share-gpus goes with --real and configs"),
+        (["--script", "train.py", "--real", "--share-gpus"], "--share-gpus goes with --real and configs"),
         (["ds_config.json", "--gpu", "nonsense"], "--gpu nonsense: "),
         (["ds_config.json", "--timeout", "-1"], "'-1' is not a number of seconds"),
         (["ds_config.json", "--script", "train.py"], "a config or --script, not both"),

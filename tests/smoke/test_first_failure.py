@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from dslint.smoke.first_failure import is_left_alone, standings
 from dslint.smoke.listening import Heard
-from dslint.smoke.standing import DIED, ENDED, RAISED, UNKNOWN, WAITS
+from dslint.smoke.peers.first_failure import is_left_alone, standings
+from dslint.smoke.peers.standing import DIED, ENDED, RAISED, UNKNOWN, WAITS
 from dslint.smoke.torchrun_exits import exit_codes
 from dslint.smoke.verdict import Verdict, judge
 

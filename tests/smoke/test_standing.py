@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dslint.smoke.ranks_in_words import headline, left_behind, place, ranks_told
-from dslint.smoke.stacks import frames_of, shown_lines
-from dslint.smoke.standing import DIED, ENDED, RAISED, RUNS, SAVING, UNKNOWN, WAITS, Standing, standing_of
+from dslint.smoke.peers.in_words import headline, left_behind, place, ranks_told
+from dslint.smoke.peers.stacks import frames_of, shown_lines
+from dslint.smoke.peers.standing import DIED, ENDED, RAISED, RUNS, SAVING, UNKNOWN, WAITS, Standing, standing_of
 
 SITE = "/env/lib/python3.11/site-packages"
 C10D, COMM, COMM_TORCH = (

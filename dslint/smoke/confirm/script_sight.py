@@ -16,6 +16,7 @@ from dslint.smoke.confirm.sight import (
     first_line,
     without_own_folders,
 )
+from dslint.smoke.peers.in_words import places
 from dslint.smoke.planning import CannotPlanError
 from dslint.smoke.proofs.script_evidence import (
     Effect,
@@ -27,7 +28,6 @@ from dslint.smoke.proofs.script_evidence import (
     trains,
     wrote_tensors,
 )
-from dslint.smoke.ranks_in_words import places
 from dslint.smoke.script_outcome import Outcome
 from dslint.smoke.verdict import DIED, HANGS, LONGEST_START
 

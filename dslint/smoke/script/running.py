@@ -8,15 +8,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dslint.smoke.environment import SmokeError
-from dslint.smoke.first_failure import standings
 from dslint.smoke.launch import run_group
 from dslint.smoke.leftovers import about_old_lock
 from dslint.smoke.listening import Heard, Progress
-from dslint.smoke.ranks_in_words import headline
+from dslint.smoke.peers.first_failure import standings
+from dslint.smoke.peers.in_words import headline
+from dslint.smoke.peers.stacks import frames_of
 from dslint.smoke.reporting import launcher_output
 from dslint.smoke.script import intercept
 from dslint.smoke.script.user_builds import mark_beginning
-from dslint.smoke.stacks import frames_of
 
 LAST_LINES = 5
 """Lines of the launcher's output that a message shows."""
@@ -78,7 +78,7 @@ def script_environment(python: str) -> dict[str, str]:
     DeepSpeed runs ninja by its name (torch/utils/cpp_extension.py), which lies beside the interpreter, where an
     activated environment has it; one that isn't activated is looked through last.
     """
-    defaults = {"OMP_NUM_THREADS": "1", "WANDB_MODE": "disabled"}
+    defaults = {"OMP_NUM_THREADS": "1", "WANDB_MODE": "disabled", "NCCL_NVLS_ENABLE": "0"}
     path = [os.environ.get("PATH", os.defpath)]
     if os.sep in python:
         path.append(str(Path(python).absolute().parent))

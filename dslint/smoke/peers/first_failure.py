@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from dslint.smoke.listening import Heard
-from dslint.smoke.standing import DIED, ENDED, RAISED, RUNS, UNKNOWN, WAITS, Standing, standing_of
+from dslint.smoke.peers.standing import DIED, ENDED, RAISED, RUNS, UNKNOWN, WAITS, Standing, standing_of
 
 LEFT_ALONE = re.compile(r"connection (closed|reset) by peer|broken pipe|timed ?out|wait timeout", re.IGNORECASE)
 """What gloo says where a peer is gone, or doesn't come; with NCCL such a rank waits until it is ended."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from dslint.smoke.activity import Activity
 from dslint.smoke.children import ask_for_stacks
 from dslint.smoke.listening import Listener
-from dslint.smoke.standing import WAITS, standing_of
+from dslint.smoke.peers.activity import Activity
+from dslint.smoke.peers.standing import WAITS, standing_of
 
 PLAIN_DEVICES = ("console", "fd/", "full", "null", "ptmx", "pts/", "random", "shm/", "tty", "urandom", "zero")
 """What is in /dev and is no device that computes."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from dslint.smoke.standing import DIED, ENDED, RAISED, RUNS, SAVING, UNKNOWN, WAITS, Standing
+from dslint.smoke.peers.standing import DIED, ENDED, RAISED, RUNS, SAVING, UNKNOWN, WAITS, Standing
 
 
 def headline(standings: Sequence[Standing], *, still: bool = False) -> str:

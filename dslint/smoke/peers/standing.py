@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dslint.smoke.stacks import Frame, frames_of
+from dslint.smoke.peers.stacks import Frame, frames_of
 
 WAITS, RUNS, RAISED, ENDED, DIED, UNKNOWN = "waits", "runs", "raised", "ended", "died", "unknown"
 """What a rank does: it is in a collective, or was until its peers were gone; it is elsewhere; it has raised; it
