@@ -61,8 +61,9 @@ def test_stage_3_without_gathering_saves_nothing_and_says_so(server: SmokeServer
     assert any("wrote nothing" in note for note in found.notes)
 
 
-def test_large_parameters_are_really_split_whatever_the_threshold(server: SmokeServer) -> None:
-    zero = {"stage": 3, "stage3_param_persistence_threshold": 1_000_000}
+@pytest.mark.parametrize("key", ["stage3_param_persistence_threshold", "param_persistence_threshold"])
+def test_large_parameters_are_really_split_whatever_the_threshold(server: SmokeServer, key: str) -> None:
+    zero = {"stage": 3, key: 1_000_000}
     zero["stage3_gather_16bit_weights_on_model_save"] = True
     assert tried(server, config(3, zero_optimization=zero)).seen["weights"]["elements"] > 4_000_000
 

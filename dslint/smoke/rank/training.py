@@ -34,6 +34,9 @@ from dslint.smoke.verdict import LONGEST_START
 CONFIG, ACCELERATE = Path("ds_config.json"), Path("accelerate.yaml")
 WEIGHTS, CHECKPOINT, TAG = Path("weights"), "checkpoint", "smoke"
 
+THRESHOLD_KEYS = ("stage3_param_persistence_threshold", "param_persistence_threshold")
+"""Both are read (deepspeed/runtime/zero/config.py, DeepSpeedZeroConfig)."""
+
 
 def simulate(trial: Trial, reporter: Reporter) -> None:
     """Take a trial through DeepSpeed as rank 0 of a fake group."""
@@ -132,7 +135,8 @@ def _write(path: Path, text: str) -> None:
 def _threshold(config: Mapping[str, Any]) -> int:
     """The number of elements below which stage 3 leaves a parameter whole."""
     section = config.get("zero_optimization")
-    value: Any = section.get("stage3_param_persistence_threshold") if isinstance(section, dict) else None
+    given = section if isinstance(section, dict) else {}
+    value: Any = next((given[name] for name in THRESHOLD_KEYS if name in given), None)
     with contextlib.suppress(TypeError, ValueError, OverflowError):
         return max(int(float(value)), 1)
     return THRESHOLD
