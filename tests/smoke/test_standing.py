@@ -117,6 +117,15 @@ def test_a_line_of_the_script_outside_of_any_collective_is_quoted(
     assert place(found) == "at trän.py:3 (`time.sleep(1)`)"
 
 
+def test_a_wait_of_the_script_itself_counts_as_one_for_a_collective(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("work = dist.all_reduce(sums, async_op=True)\nwork.wait()\n")
+    found = standing_of(1, stack((str(script), 2, "<module>"), *STARTED))
+    assert (found.state, found.collective) == (WAITS, None)
+    assert place(found).endswith("train.py:2 (`work.wait()`)")
+    assert standing_of(1, stack((str(script), 1, "<module>"), *STARTED)).state == RUNS
+
+
 def test_a_library_outside_of_any_collective() -> None:
     text = stack(
         ("/usr/lib/python3.11/threading.py", 320, "wait"), ("/usr/lib/python3.11/queue.py", 171, "get"),

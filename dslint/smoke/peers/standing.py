@@ -104,7 +104,7 @@ def standing_of(rank: int, text: str, *, state: str | None = None) -> Standing:
     base = _base(frames)
     below = frames[:base]
     collective = _collective(below)
-    waits = collective is not None or _waits(below)
+    waits = collective is not None or _waits(below) or _waits_itself(frames[0])
     inside = _innermost(below)
     outer = frames[base:]
     line: dict[str, Any] = _users_line(outer[0], outer[1:]) if outer and outer[0].is_own else {}
@@ -166,6 +166,11 @@ def _waits(below: Sequence[Frame]) -> bool:
     """Whether it waits for the end of a collective that it has begun."""
     inner = next((frame for frame in below if not frame.is_wrapper), None)
     return inner is not None and inner.name == "wait" and inner.short_path.startswith(_WAITING)
+
+
+def _waits_itself(innermost: Frame) -> bool:
+    """Whether the user's own line waits for what it began: `work.wait()` of torch is C++, and so has no frame."""
+    return innermost.is_own and ".wait(" in innermost.code
 
 
 def _through(below: Sequence[Frame]) -> str | None:
