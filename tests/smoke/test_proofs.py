@@ -14,7 +14,8 @@ from dslint.rulebook.loader import RuleFile, load_rules
 from dslint.smoke.client import SmokeServer
 from dslint.smoke.proofs.config_evidence import Tried, complaints
 from dslint.smoke.proofs.mended import prove_mended
-from dslint.smoke.proofs.prover import Prover, trial_of, without_entries
+from dslint.smoke.proofs.prover import Prover, without_entries
+from dslint.smoke.proofs.trials import trial_of
 from dslint.smoke.verdict import Verdict
 
 ROOT = Path(__file__).parents[2]

@@ -36,7 +36,7 @@ def prove_mended(prover: Prover, file: RuleFile, example: Example) -> Proof:
         file: the rule.
         example: one of cases.mended_examples.
     """
-    reason = prover.cannot_run(file, example)
+    reason = prover.trials.cannot_run(file, example)
     if reason:
         return Proof(file.rule.code, example.name, "", reason, (), None)
     failure = (
@@ -49,16 +49,16 @@ def prove_mended(prover: Prover, file: RuleFile, example: Example) -> Proof:
 
 
 def _failure(prover: Prover, file: RuleFile, example: Example) -> str:
-    trial = prover.trial(file, example.good)
+    trial = prover.trials.of_config(file, example.good)
     verdict = prover.verdict(trial)
     if WRONG_SUMS.search(verdict.message) and "zenflow" in (trial.config or ""):
-        verdict = prover.verdict(prover.with_peers(dataclasses.replace(trial, gpus=REAL_RANKS, nodes=1)))
+        verdict = prover.verdict(prover.trials.with_peers(dataclasses.replace(trial, gpus=REAL_RANKS, nodes=1)))
     return "" if verdict.trained else told(verdict)
 
 
 def _failure_of_script(prover: Prover, file: RuleFile, example: Example) -> str:
     try:
-        trial = prover.script_trial(file, example.good)
+        trial = prover.trials.of_script(file, example.good)
     except NoLaunchError as error:
         return str(error)
     outcome = prover.outcome(trial)
