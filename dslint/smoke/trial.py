@@ -38,7 +38,7 @@ class Trial:
         mode: "simulated" (rank 0 of a fake group) or "real" (a process for each rank).
         shared: whether real ranks may share a GPU, which they can through gloo, but not through NCCL.
         silence: seconds without any work done by a real rank after which they count as hanging; None for no limit.
-        metered: whether to count the memory of tensors on the CPU too, which makes a trial slower by half.
+        metered: whether to count the memory of tensors on the CPU too, which makes a trial about twice as long.
     """
 
     config: str | None
